@@ -179,9 +179,8 @@ class _Printer:
         type_ = op.buffer.type
         assert isinstance(type_, MemRefType)
         text = self._element(op, op.buffer)
-        if is_local(op.buffer):
-            return Text(text)
-        text = loaded(text, type_.element_type)
+        if not is_local(op.buffer):
+            text = loaded(text, type_.element_type)
         condition = guard_text(op.guards, self._over(op))
         if not condition:
             return Text(text)

@@ -65,9 +65,21 @@ def test_a_nest_means_what_its_kernel_computes(name: str) -> None:
     np.testing.assert_allclose(found, wanted.astype(np.float64), rtol=2e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name", ["broadcasts", "transpose", "channels last", "pad", "softmax", "product"]
-)
+CUDA = [
+    "broadcasts",
+    "transpose",
+    "channels last",
+    "pad",
+    "softmax",
+    "blurred softmax of short rows",
+    "rows in registers",
+    "windows in registers",
+    "rows of bools",
+    "product",
+]
+
+
+@pytest.mark.parametrize("name", CUDA)
 def test_cuda_text_of_the_same_nest_is_right_in_every_order(name: str) -> None:
     need_compiler()
     kernel, isa = one_kernel(name), runnable()[0]
