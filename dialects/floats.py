@@ -58,7 +58,7 @@ VALUES = Floats(Label.VALUES, "as the rewritten program has them")
 DISTRIBUTED = Floats(Label.ROUNDING, "inf times a sum is not the sum of the products")
 # A position where a factor is 0 anyway is skipped.
 DROPPED = Floats(Label.ROUNDING, "products with 0 are left out: inf times 0 is no NaN there")
-# A position that must not count is multiplied by 0.
+# A position that must not count is multiplied by a guard, which is 0 there.
 GUARDED = Floats(Label.ROUNDING, "what must not count is multiplied by 0: inf times 0 is NaN")
 # Inputs are added before they are multiplied.
 MIXED = Floats(Label.ROUNDING, "inf and NaN spread over the tile that they are added up in")

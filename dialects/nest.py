@@ -21,7 +21,7 @@ printer (lowering/nest_to_cuda.py) read the same ops.
 A loop's kind says how it runs. The default is serial. `parallel` loops, the outermost ones, are
 items of a thread pool or threads of a grid. The body of an `unrolled` loop is written once for each
 iteration. The iterations of a `vector` loop are lanes of vectors; if `lanes` exceeds the extent,
-the last lanes are left out. The kind does not change the result: that of the iterations in order.
+the last lanes are masked off. The kind does not change the result: that of the iterations in order.
 """
 
 from __future__ import annotations
@@ -138,8 +138,9 @@ class NestOp(IRDLOperation):
 class ForOp(PlacedOp):
     """Run the body at each value of an iterator, from 0 up to an extent.
 
-    With expressions, it starts at the largest `from` and ends below the smallest `below`, as the
-    rest of a tile does. `unroll 1` tells LLVM not to unroll a serial loop.
+    With expressions, it starts at the largest `from` and ends below the smallest `below`, as for a
+    tile cut off at the end of a dim; the extent is then the most iterations. `lowers` counts the
+    `from` expressions in the map. `unroll 1` tells LLVM not to unroll a serial loop.
     """
 
     name = LOOP
@@ -167,7 +168,7 @@ class ForOp(PlacedOp):
         block.args[0].name_hint = hint
         properties = _loop_properties(extent, kind, lanes, len(lower), unroll)
         properties["map"] = map_of((*lower, *upper), len(places))
-        self.made(places, properties, regions=[Region(block)])
+        self.initialise(places, properties, regions=[Region(block)])
 
     @property
     def block(self) -> Block:
@@ -184,7 +185,7 @@ class ForOp(PlacedOp):
 
     @property
     def width(self) -> int:
-        """Places, including the lanes that are left out."""
+        """Iterations, the lanes that are masked off included."""
         return max(self.lanes.value.data, self.size)
 
     @property
@@ -314,7 +315,10 @@ def _parse_bodies(parser: Parser) -> list[Region]:
 
 @irdl_op_definition
 class IfOp(PlacedOp):
-    """Run the first body where every guard holds, else the second."""
+    """Run the first body where every guard holds (0 <= index < size), else the second.
+
+    Guards are over iterators, so printers know them; `nest.when` tests a computed value.
+    """
 
     name = "nest.if"
     sizes = prop_def(DenseArrayBase)
@@ -324,7 +328,7 @@ class IfOp(PlacedOp):
 
     def __init__(self, places: Sequence[SSAValue], guards: Sequence[Guard]):
         bodies = [Region(Block()), Region(Block())]
-        self.made(places, _if_properties(guards, len(places)), regions=bodies)
+        self.initialise(places, _if_properties(guards, len(places)), regions=bodies)
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -332,6 +336,7 @@ class IfOp(PlacedOp):
 
     def print(self, printer: Printer) -> None:
         text.print_guards(printer, list(self.places), self.guards, " ")
+        # An op has one base class, here PlacedOp; the regions are those of BranchOp.
         BranchOp.print_bodies(self, printer)  # pyright: ignore
 
     @classmethod
@@ -351,7 +356,10 @@ def _if_properties(guards: Sequence[Guard], count: int) -> Mapping[str, Attribut
 
 @irdl_op_definition
 class WhenOp(BranchOp):
-    """Run the first body where a computed condition holds, else the second."""
+    """Run the first body where a computed condition holds, else the second.
+
+    `nest.if` tests bounds of iterators.
+    """
 
     name = "nest.when"
     condition = operand_def(AnyAttr())
@@ -374,7 +382,7 @@ class WhenOp(BranchOp):
 
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
-    """Transpose a buffer of `rows` times `columns` elements in registers."""
+    """Transpose a buffer in registers in place: from `rows` x `columns` to `columns` x `rows`."""
 
     name = "nest.transpose"
     buffer = operand_def(MemRefType)

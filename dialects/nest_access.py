@@ -96,19 +96,19 @@ def flat_buffer(
 
 
 class PlacedOp(IRDLOperation):
-    """An op with expressions over iterators of loops: the operands `places`."""
+    """An op with expressions over iterators of loops; the iterators are the operands `places`."""
 
     places = var_operand_def(IndexType)
     map = prop_def(AffineMapAttr)
 
-    def made(
+    def initialise(
         self,
         operands: Sequence[SSAValue],
         properties: Mapping[str, Attribute],
         results: Sequence[Attribute] = (),
         regions: Sequence[Region] = (),
     ) -> None:
-        """Set what the op is made of, without the checks of `IRDLOperation`: nests are many ops."""
+        """Initialise the op, without the checks of `IRDLOperation`: nests are many ops."""
         Operation.__init__(
             self, operands=operands, properties=properties, result_types=results, regions=regions
         )
@@ -210,7 +210,7 @@ class LoadOp(AccessOp):
             "outside": _number(outside),
             "room": integer(room),
         }
-        self.made([buffer, *places], properties, [buffer.type.element_type])
+        self.initialise([buffer, *places], properties, [buffer.type.element_type])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -251,7 +251,7 @@ class InsideOp(AccessOp):
     result = result_def(AnyAttr())
 
     def __init__(self, element: Attribute, places: Sequence[SSAValue], guards: Sequence[Guard]):
-        self.made(places, _access(Index(0), guards, len(places)), [element])
+        self.initialise(places, _access(Index(0), guards, len(places)), [element])
 
     def print(self, printer: Printer) -> None:
         text.print_guards(printer, list(self.places), self.guards, " if ")
@@ -284,7 +284,7 @@ class StoreOp(AccessOp):
     ):
         properties = _access(address, (), len(places))
         properties["nontemporal"] = integer(nontemporal)
-        self.made([value, buffer, *places], properties)
+        self.initialise([value, buffer, *places], properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -334,7 +334,7 @@ class AccumulateOp(AccessOp):
     ):
         properties = _access(Index(0) if address is None else address, (), len(places))
         properties["reduction"] = StringAttr(reduction)
-        self.made([value, buffer, *places], properties)
+        self.initialise([value, buffer, *places], properties)
 
     def verify_(self) -> None:
         super().verify_()
@@ -385,7 +385,7 @@ class PrefetchOp(AccessOp):
         address: Index,
         guards: Sequence[Guard] = (),
     ):
-        self.made([buffer, *places], _access(address, guards, len(places)))
+        self.initialise([buffer, *places], _access(address, guards, len(places)))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

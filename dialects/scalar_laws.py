@@ -1,4 +1,4 @@
-"""Laws of scalar functions that hold exactly, for every operand.
+"""Identities of scalar functions, called laws, that hold exactly, for every operand.
 
 Beyond these laws the equivalence check knows nothing about nonlinear functions: it takes them as
 arbitrary functions that obey the laws. Each law is true of the reference meaning in real numbers.
@@ -40,17 +40,18 @@ POINTS: dict[str, dict[int, int]] = {
     "atanh": {0: 0},
     "recip": {1: 1},
 }
-# f(g(x)) = g(x): the argument already has the property that f gives.
-_WHOLE_VALUED = frozenset({"floor", "ceil", "roundeven", "trunc"})
+# f(g(x)) = g(x) for f the key and g in its set: g(x) already has the property that f gives.
+_INTEGER_VALUED = frozenset({"floor", "ceil", "roundeven", "trunc"})
 NOTHING_AFTER: dict[str, frozenset[str]] = {
     "abs": frozenset({"abs", "sqrt", "exp"}),
-    **dict.fromkeys(sorted(_WHOLE_VALUED), _WHOLE_VALUED),
+    **dict.fromkeys(sorted(_INTEGER_VALUED), _INTEGER_VALUED),
 }
 # f(a, b) = f(b, a).
 COMMUTATIVE = frozenset({"max", "min", "eq", "ne"})
 # Functions of a set: f(a, a, b) = f(a, b), f(a) = a.
 OF_A_SET = frozenset({"max", "min"})
-# Reductions that count repeated operands; the others are functions of a set.
+# Uninterpreted reductions whose value depends on how often an operand occurs; max and min depend on
+# the set alone. "raw" is a sum that is not expanded: ring laws do not hold for infinite literals.
 OF_A_MULTISET = frozenset({"prod", "raw"})
 
 _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
@@ -61,7 +62,7 @@ _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
     "trunc": lambda x: Fraction(math.trunc(x)),
 }
 # On integers: division towards zero and its remainder.
-_WHOLE: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+_INTEGER_DIVISION: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
     "idiv": lambda a, b: math.trunc(a / b),
     "irem": lambda a, b: a - b * math.trunc(a / b),
 }
@@ -84,10 +85,10 @@ def value_at(function: str, arguments: Sequence[Fraction]) -> Fraction | None:
         return max(arguments)
     if function == "min":
         return min(arguments)
-    if function == "ipow":
+    if function == "ipow":  # an integer power
         return arguments[0] ** int(arguments[1]) if 0 <= arguments[1] <= _MOST_POWER else None
-    if function in _WHOLE and arguments[1] != 0:
-        return Fraction(_WHOLE[function](*arguments))
+    if function in _INTEGER_DIVISION and arguments[1] != 0:
+        return Fraction(_INTEGER_DIVISION[function](*arguments))
     return None
 
 

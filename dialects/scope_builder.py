@@ -3,7 +3,7 @@
 Used by every graph op's `as_scopes` and by lowerings:
 
     n, f, h, w = iterators(4)
-    c, r, s = iterators(3, 4)
+    c, r, s = iterators(3, 4)  # numbers 4, 5, 6: sums follow the traversal
     y = build.scope(type, x[n, c, h + r - 1, w + s - 1] * k[f, c, r, s], sums=(64, 3, 3))
 """
 
@@ -21,7 +21,10 @@ from .types import Tensor, element_of, is_float, is_half, shape_of, tensor
 
 
 class Source:
-    """A tensor value in scopes: `source[index, ...]` is a scalar `Read`."""
+    """A tensor value in scopes: `source[index, ...]` is a scalar `Read`.
+
+    `canonical_types.Source` is another class: a tensor of a canonical scope, without IR.
+    """
 
     def __init__(self, value: SSAValue):
         self.value = value
@@ -79,7 +82,7 @@ class ScopeBuilder:
         return self.scope(result_type, expr)
 
     def widened(self, x: Source) -> Source:
-        """Half floats as float32, for ops with several steps that round once; else `x` itself."""
+        """f16 and bf16 as float32, for ops with several steps that round once; else `x` itself."""
         if not is_half(x.element):
             return x
         return self.pointwise(tensor(x.shape, f32), cast(f32, x.here()))

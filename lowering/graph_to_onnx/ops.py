@@ -16,128 +16,142 @@ _INT64_MIN = -(1 << 63)
 def plain(op_type: str, *attributes: str) -> Writer:
     """One node with the same operands; properties of the same name become attributes."""
 
-    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-        e.emit(op_type, inputs, outputs, **{name: op.value(name) for name in attributes})
+    def write(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+        writer.emit(op_type, inputs, outputs, **{name: op.value(name) for name in attributes})
 
     return write
 
 
-def cast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def cast(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Cast to the ONNX number of the element type."""
-    e.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
+    writer.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
 
 
-def clip(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def clip(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Clip; a bound that changes nothing is omitted: ONNX's default is the extreme number."""
     bounds = [op.value("min"), op.value("max")]
     element = op.type.element_type
     names = [
-        "" if v == default else e.scalar(v, element, role)
+        "" if v == default else writer.scalar(v, element, role)
         for v, default, role in zip(bounds, finite_range(element), ("min", "max"), strict=True)
     ]
     while names and not names[-1]:
         names.pop()
-    e.emit("Clip", [*inputs, *names], outputs)
+    writer.emit("Clip", [*inputs, *names], outputs)
 
 
-def operands_of(e: NodeWriter, op: GraphOp) -> list[str]:
-    """Names of the operands for the op's node."""
+def operands_of(writer: NodeWriter, op: GraphOp) -> list[str]:
+    """Names of the operands for the op's node; transposes and expands them first where needed."""
     kind = op.name.removeprefix("graph.")
     if kind in _BROADCASTING:
-        return broadcastable(e, op.operands, shape_of(op.results[0]))
+        return broadcastable(writer, op.operands, shape_of(op.results[0]))
     if kind == "matmul" and not _is_gemm(op):
         flags = [op.value("transpose_a"), op.value("transpose_b")]
-        return batched(e, op.operands, flags)
+        return batched(writer, op.operands, flags)
     if kind == "broadcast":  # it writes its operand itself
         return []
-    return [e.name(v) for v in op.operands]
+    return [writer.name(v) for v in op.operands]
 
 
 def _is_gemm(op: GraphOp) -> bool:
-    """Whether a product is one of float matrices, with one read transposed."""
+    """Whether a product is one of float matrices, at least one of them read transposed."""
     flags = (op.value("transpose_a"), op.value("transpose_b"))
     shape = shape_of(op.results[0])
     return any(flags) and len(shape) == 2 and is_float(op.type.element_type)
 
 
-def matmul(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def matmul(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Gemm if a float matrix is read transposed, else MatMul with explicit transposes."""
     if not _is_gemm(op):
-        e.emit("MatMul", inputs, outputs)
+        writer.emit("MatMul", inputs, outputs)
         return
     flags = [int(op.value(name)) for name in ("transpose_a", "transpose_b")]
-    e.emit("Gemm", inputs, outputs, transA=flags[0], transB=flags[1])
+    writer.emit("Gemm", inputs, outputs, transA=flags[0], transB=flags[1])
 
 
-def g2bmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """x times all of padded y transposed, then the diagonals: rows one longer shift by one each.
+def g2bmm(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """A band of the product of x and y transposed (graph.g2bmm), of which ONNX has no op.
 
-    ONNX has no band product: this computes all (m + 2 * reach) columns and keeps the band.
+    x is multiplied with all of y, padded by `reach` rows at both ends. Then each row is padded by
+    one and all are reshaped to their old length and one more, so row i is shifted by i: the
+    diagonals are columns, and a slice takes those of the band.
     """
     batch, rows, columns = op.type.get_shape()
     dilation = op.value("dilation")
     reach = op.value("width") * dilation
-    around = e.integers([0, reach, 0, 0, reach, 0], "pads")
-    padded = e.emit("Transpose", [e.emit("Pad", [inputs[1], around])], perm=[0, 2, 1])
-    product = e.emit("MatMul", [inputs[0], padded])
-    flat = e.emit("Reshape", [product, e.integers([batch, rows * (rows + 2 * reach)], "flat")])
-    longer = e.emit("Pad", [flat, e.integers([0, 0, 0, rows], "pads")])
+    around = writer.integers([0, reach, 0, 0, reach, 0], "pads")
+    padded = writer.emit("Transpose", [writer.emit("Pad", [inputs[1], around])], perm=[0, 2, 1])
+    product = writer.emit("MatMul", [inputs[0], padded])
+    flat = writer.emit(
+        "Reshape", [product, writer.integers([batch, rows * (rows + 2 * reach)], "flat")]
+    )
+    longer = writer.emit("Pad", [flat, writer.integers([0, 0, 0, rows], "pads")])
     skewed = [batch, rows, rows + 2 * reach + 1]
-    skew = e.emit("Reshape", [longer, e.integers(skewed, "skewed")])
+    skew = writer.emit("Reshape", [longer, writer.integers(skewed, "skewed")])
     ends = [(columns - 1) * dilation + 1, 2, dilation]
-    wanted = [e.integers([v], role) for v, role in zip([0, *ends], _SLICE, strict=True)]
-    e.emit("Slice", [skew, *wanted], outputs)
+    wanted = [writer.integers([v], role) for v, role in zip([0, *ends], _SLICE, strict=True)]
+    writer.emit("Slice", [skew, *wanted], outputs)
 
 
 _SLICE = ("starts", "ends", "axes", "steps")
 
 
-def gbmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """The band as a full matrix padded with zeros, times padded y: the inverse of `g2bmm`."""
+def gbmm(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """A band times y (graph.gbmm): the band as a full matrix with zeros around, times padded y.
+
+    The shift of rows by reshapes is that of `g2bmm`, undone.
+    """
     batch, rows, columns = shape_of(op.operands[0])
     dilation = op.value("dilation")
     reach = (columns // 2) * dilation
     full = rows + 2 * reach
-    spread = e.emit("Reshape", [inputs[0], e.integers([batch, rows, columns, 1], "spread")])
-    spread = e.emit("Pad", [spread, e.integers([0] * 7 + [dilation - 1], "pads")])
+    spread = writer.emit(
+        "Reshape", [inputs[0], writer.integers([batch, rows, columns, 1], "spread")]
+    )
+    spread = writer.emit("Pad", [spread, writer.integers([0] * 7 + [dilation - 1], "pads")])
     skewed = [batch, rows, columns * dilation]
-    skew = e.emit("Reshape", [spread, e.integers(skewed, "skewed")])
-    longer = e.integers([0, 0, 0, 0, 0, full + 1 - columns * dilation], "pads")
-    flat = e.integers([batch, rows * (full + 1)], "flat")
-    row = e.emit("Reshape", [e.emit("Pad", [skew, longer]), flat])
-    cropped = e.emit("Pad", [row, e.integers([0, 0, 0, -rows], "pads")])
-    band = e.emit("Reshape", [cropped, e.integers([batch, rows, full], "band")])
-    around = e.integers([0, reach, 0, 0, reach, 0], "pads")
-    e.emit("MatMul", [band, e.emit("Pad", [inputs[1], around])], outputs)
+    skew = writer.emit("Reshape", [spread, writer.integers(skewed, "skewed")])
+    longer = writer.integers([0, 0, 0, 0, 0, full + 1 - columns * dilation], "pads")
+    flat = writer.integers([batch, rows * (full + 1)], "flat")
+    row = writer.emit("Reshape", [writer.emit("Pad", [skew, longer]), flat])
+    cropped = writer.emit("Pad", [row, writer.integers([0, 0, 0, -rows], "pads")])
+    band = writer.emit("Reshape", [cropped, writer.integers([batch, rows, full], "band")])
+    around = writer.integers([0, reach, 0, 0, reach, 0], "pads")
+    writer.emit("MatMul", [band, writer.emit("Pad", [inputs[1], around])], outputs)
 
 
-def resample(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """For each tap its elements, gathered from the padded operand, times its row of weights."""
+def resample(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Weighted sums of shifted elements along one axis (graph.resample), as for interpolation.
+
+    For each tap its elements, gathered from the padded operand, times its row of weights.
+    """
     shape, (taps, out) = shape_of(op.operands[0]), shape_of(op.operands[1])
     axis, rank = op.value("axis"), len(shape)
     first = [(op.value("step") * k + op.value("shift")) // op.value("per") for k in range(out)]
     low = max(0, -min(first, default=0))
     high = max(0, max(first, default=0) + taps - shape[axis])
     pads = [low if k == axis else high if k == axis + rank else 0 for k in range(2 * rank)]
-    padded = e.emit("Pad", [inputs[0], e.integers(pads, "pads")]) if low or high else inputs[0]
-    column = e.integers([out] + [1] * (rank - axis - 1), "column")
+    padded = (
+        writer.emit("Pad", [inputs[0], writer.integers(pads, "pads")]) if low or high else inputs[0]
+    )
+    column = writer.integers([out] + [1] * (rank - axis - 1), "column")
     parts: list[str] = []
     for t in range(taps):
-        positions = e.integers([k + low + t for k in first], f"positions{t}")
-        taken = e.emit("Gather", [padded, positions], axis=axis)
-        row = e.emit("Gather", [inputs[1], e.integers([t], f"tap{t}")], axis=0)
-        parts.append(e.emit("Mul", [taken, e.emit("Reshape", [row, column])]))
-    e.emit("Sum", parts, outputs)
+        positions = writer.integers([k + low + t for k in first], f"positions{t}")
+        taken = writer.emit("Gather", [padded, positions], axis=axis)
+        row = writer.emit("Gather", [inputs[1], writer.integers([t], f"tap{t}")], axis=0)
+        parts.append(writer.emit("Mul", [taken, writer.emit("Reshape", [row, column])]))
+    writer.emit("Sum", parts, outputs)
 
 
-def conv(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Conv; pads that crop come first, as a Pad."""
+def conv(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Conv; with a negative pad, which crops, all of them are a Pad before it."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
     if any(p < 0 for p in pads):
         full = [0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]
-        inputs = [e.emit("Pad", [inputs[0], e.integers(full, "pads")]), *inputs[1:]]
+        inputs = [writer.emit("Pad", [inputs[0], writer.integers(full, "pads")]), *inputs[1:]]
         pads = [0] * len(pads)
-    e.emit("Conv", inputs, outputs, pads=pads, **_convolution(op))
+    writer.emit("Conv", inputs, outputs, pads=pads, **_convolution(op))
 
 
 def _convolution(op: GraphOp) -> dict[str, Any]:
@@ -149,29 +163,29 @@ def _convolution(op: GraphOp) -> dict[str, Any]:
     }
 
 
-def conv_transpose(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """ConvTranspose; pads that extend are a Pad after it, before the bias."""
+def conv_transpose(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """ConvTranspose; negative pads, which extend the result, are a Pad before the bias."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
     settings = _convolution(op)
     settings["output_padding"] = list(op.ints("output_padding"))
     if all(p >= 0 for p in pads):
-        e.emit("ConvTranspose", inputs, outputs, pads=pads, **settings)
+        writer.emit("ConvTranspose", inputs, outputs, pads=pads, **settings)
         return
-    bare = e.emit("ConvTranspose", inputs[:2], pads=[max(p, 0) for p in pads], **settings)
+    bare = writer.emit("ConvTranspose", inputs[:2], pads=[max(p, 0) for p in pads], **settings)
     extra = [max(-p, 0) for p in pads]
     full = [0, 0, *extra[:spatial], 0, 0, *extra[spatial:]]
     if len(inputs) == 2:
-        e.emit("Pad", [bare, e.integers(full, "pads")], outputs)
+        writer.emit("Pad", [bare, writer.integers(full, "pads")], outputs)
         return
-    padded = e.emit("Pad", [bare, e.integers(full, "pads")])
-    bias = e.emit("Reshape", [inputs[2], e.integers([-1, *[1] * spatial], "shape")])
-    e.emit("Add", [padded, bias], outputs)
+    padded = writer.emit("Pad", [bare, writer.integers(full, "pads")])
+    bias = writer.emit("Reshape", [inputs[2], writer.integers([-1, *[1] * spatial], "shape")])
+    writer.emit("Add", [padded, bias], outputs)
 
 
 def pool(op_type: str) -> Writer:
     """MaxPool and AveragePool."""
 
-    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    def write(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
         attributes: dict[str, Any] = {
             "kernel_shape": list(op.ints("kernel")),
             "strides": list(op.ints("strides")),
@@ -182,7 +196,7 @@ def pool(op_type: str) -> Writer:
             attributes["count_include_pad"] = int(op.value("count_include_pad"))
         if op_type == "MaxPool" or set(op.ints("dilations")) != {1}:
             attributes["dilations"] = list(op.ints("dilations"))
-        e.emit(op_type, inputs, outputs, **attributes)
+        writer.emit(op_type, inputs, outputs, **attributes)
 
     return write
 
@@ -190,71 +204,73 @@ def pool(op_type: str) -> Writer:
 def reduction(op_type: str) -> Writer:
     """Axes as an input (ReduceSum; all from opset 18 on) or an attribute; none is Identity."""
 
-    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    def write(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
         axes, keep = list(op.ints("axes")), int(op.value("keep_dims"))
         if not axes:
-            e.emit("Identity", inputs, outputs)
-        elif op_type == "ReduceSum" or e.opset >= 18:
-            e.emit(op_type, [*inputs, e.integers(axes, "axes")], outputs, keepdims=keep)
+            writer.emit("Identity", inputs, outputs)
+        elif op_type == "ReduceSum" or writer.opset >= 18:
+            writer.emit(op_type, [*inputs, writer.integers(axes, "axes")], outputs, keepdims=keep)
         else:
-            e.emit(op_type, inputs, outputs, axes=axes, keepdims=keep)
+            writer.emit(op_type, inputs, outputs, axes=axes, keepdims=keep)
 
     return write
 
 
-def reshape(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def reshape(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Reshape; a 0 in the shape is meant as 0."""
     shape = op.ints("shape")
     flags: dict[str, Any] = {"allowzero": 1} if 0 in shape else {}
-    e.emit("Reshape", [*inputs, e.integers(shape, "shape")], outputs, **flags)
+    writer.emit("Reshape", [*inputs, writer.integers(shape, "shape")], outputs, **flags)
 
 
-def transpose(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def transpose(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Transpose."""
     perm = list(op.ints("perm"))
-    e.emit("Transpose", inputs, outputs, perm=perm or None)  # an empty list has no ONNX type
+    writer.emit("Transpose", inputs, outputs, perm=perm or None)  # an empty list has no ONNX type
 
 
-def broadcast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def broadcast(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Expand, after a Reshape where the operand's dims are not the last ones."""
-    expand(e, op.results[0], outputs)
+    expand(writer, op.results[0], outputs)
 
 
-def slice_(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Slice; an end is one step past the last element, and the least integer past the first."""
+def slice_(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Slice; an end is one step past the last element: INT64_MIN where that is before element 0."""
     starts, sizes, steps = op.ints("starts"), op.ints("sizes"), op.ints("steps")
     ends = [s + n * step for s, n, step in zip(starts, sizes, steps, strict=True)]
     ends = [_INT64_MIN if end < 0 else end for end in ends]
     ends = [s if n == 0 else end for s, n, end in zip(starts, sizes, ends, strict=True)]
-    rows = [
+    operands = [
         (starts, "starts"),
         (ends, "ends"),
         (list(range(len(starts))), "axes"),
         (steps, "steps"),
     ]
     if not starts:
-        e.emit("Identity", inputs, outputs)
+        writer.emit("Identity", inputs, outputs)
         return
-    e.emit("Slice", [*inputs, *(e.integers(values, role) for values, role in rows)], outputs)
+    writer.emit(
+        "Slice", [*inputs, *(writer.integers(values, role) for values, role in operands)], outputs
+    )
 
 
-def split(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def split(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Split by sizes."""
-    sizes = e.integers(op.ints("sizes"), "sizes")
-    e.emit("Split", [*inputs, sizes], outputs, axis=op.value("axis"))
+    sizes = writer.integers(op.ints("sizes"), "sizes")
+    writer.emit("Split", [*inputs, sizes], outputs, axis=op.value("axis"))
 
 
-def pad(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def pad(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Constant Pad; a fill of 0 is left out."""
-    fill, names = op.value("fill"), [*inputs, e.integers(op.ints("pads"), "pads")]
+    fill, names = op.value("fill"), [*inputs, writer.integers(op.ints("pads"), "pads")]
     if fill != 0:
-        names.append(e.scalar(fill, op.type.element_type, "fill"))
-    e.emit("Pad", names, outputs)
+        names.append(writer.scalar(fill, op.type.element_type, "fill"))
+    writer.emit("Pad", names, outputs)
 
 
-def arg_max(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def arg_max(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """ArgMax, extent 1 kept."""
-    e.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
+    writer.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
 
 
 _ELEMENTWISE = {

@@ -1,7 +1,7 @@
 """Generate equal kernels once, across programs and processes.
 
 A search compiles many programs whose kernels are mostly the same. The key of a kernel's code covers
-all that it is made from: the op's text, its literal operands, its attributes, how it is blocked,
+all that it is made from: the op's text, its literal operands, its attributes, its schedule,
 the instruction set, and the sources that generate code.
 """
 
@@ -42,17 +42,17 @@ _recent: dict[str, KernelCode] = {}
 
 
 def emitted(
-    op: KernelOp, isa: Isa, blocked: Sequence[object], emit: Callable[[], KernelCode]
+    op: KernelOp, isa: Isa, key_parts: Sequence[object], emit: Callable[[], KernelCode]
 ) -> KernelCode:
     """The code of a kernel: generated now, or for an equal kernel earlier.
 
     Args:
-        blocked: what beside the op decides about the code, such as a schedule; by its `repr`.
+        key_parts: what beside the op decides about the code, such as a schedule; by its `repr`.
         emit: generates it.
     """
     if type(op) not in OURS:
         return emit()
-    name = _key(op, isa, blocked)
+    name = _key(op, isa, key_parts)
     found = _recent.pop(name, None)
     if found is None:
         folder = CacheFolder()
@@ -77,14 +77,14 @@ def _read(folder: CacheFolder, file: Path) -> KernelCode | None:
     return None
 
 
-def _key(op: KernelOp, isa: Isa, blocked: Sequence[object]) -> str:
+def _key(op: KernelOp, isa: Isa, key_parts: Sequence[object]) -> str:
     attributes = {name: str(a) for name, a in op.attributes.items() if name not in _HISTORY}
     parts = (
         signature(op),
         str(op.properties.get("contraction")),
         repr(sorted(attributes.items())),
         repr([_literal(value.owner) for value in op.inputs]),
-        repr(blocked),
+        repr(key_parts),
         repr(isa),
         _version(),
     )

@@ -11,8 +11,12 @@ from .writer import CudaWriter, level
 
 
 @dataclass
-class ProductNames:
-    """The names in a product: tiles in shared memory, a thread's coordinates, its sums."""
+class ProductPrinter:
+    """Prints a product from the names in it: tiles in shared memory, a thread's coordinates, sums.
+
+    Rows and columns are tiled on four levels (schedule.py): virtual threads, threads, inner tiles
+    and innermost tiles.
+    """
 
     writer: CudaWriter
     tiling: TileSizes
@@ -24,7 +28,11 @@ class ProductNames:
     sums: str
 
     def step(self, stage: str) -> None:
-        """Multiply one step's tiles: depth, inner results, depth, innermost results."""
+        """Print the loops over one step's tiles: outer k, inner tiles, inner k, innermost tiles.
+
+        Args:
+            stage: which half of the double buffer holds the step.
+        """
         writer, t = self.writer, self.tiling
         with (
             level(writer, "k", t.depth[0], t.unroll) as k,
@@ -32,25 +40,32 @@ class ProductNames:
             level(writer, "column_run", t.columns[2]) as columns,
             level(writer, "kk", t.depth[1]) as kk,
         ):
-            deep = linear([(k, t.depth[1]), (kk, 1)])
-            a = self._part(self.a, t.rows, (stage, deep, self.thread_row, rows))
-            b = self._part(self.b, t.columns, (stage, deep, self.thread_column, columns))
+            k_index = linear([(k, t.depth[1]), (kk, 1)])
+            a = self._part(self.a, t.rows, (stage, k_index, self.thread_row, rows))
+            b = self._part(self.b, t.columns, (stage, k_index, self.thread_column, columns))
             self._multiply(a, b, rows, columns)
 
     def _part(self, tile: SharedTile, sizes: Level4, at: tuple[str, str, str, str]) -> str:
-        """Load what a thread needs of one line of a tile; the name of the array."""
-        writer, (virtual, threads, runs, innermost) = self.writer, sizes
-        stage, deep, thread, run = at
+        """Load what a thread needs of one row of a tile (one k); the name of the array.
+
+        Args:
+            at: the stage, k, the thread's number, and the number of the inner tile.
+        """
+        writer, (virtual, threads, inner_tiles, innermost) = self.writer, sizes
+        stage, k_index, thread, inner_tile = at
         name = writer.names.fresh(f"{tile.name}_part")
         writer.line(f"__align__(16) {self.ctype} {name}[{virtual * innermost}];")
         with level(writer, "v", virtual) as v:
-            wide = 4 if innermost % 4 == 0 and self.ctype == "float" else 1
-            with level(writer, "j", innermost // wide) as j:
-                offsets = [(v, threads * runs * innermost), (thread, runs * innermost)]
-                offset = linear([*offsets, (run, innermost), (j, wide)])
-                source = f"{tile.name}[{stage}][{deep}][{offset}]"
-                slot = linear([(v, innermost), (j, wide)])
-                if wide == 1:
+            width = 4 if innermost % 4 == 0 and self.ctype == "float" else 1
+            with level(writer, "j", innermost // width) as j:
+                offsets = [
+                    (v, threads * inner_tiles * innermost),
+                    (thread, inner_tiles * innermost),
+                ]
+                offset = linear([*offsets, (inner_tile, innermost), (j, width)])
+                source = f"{tile.name}[{stage}][{k_index}][{offset}]"
+                slot = linear([(v, innermost), (j, width)])
+                if width == 1:
                     writer.line(f"{name}[{slot}] = {source};")
                 else:
                     writer.helpers |= {"load4", "store4"}
@@ -60,21 +75,21 @@ class ProductNames:
     def _multiply(self, a: str, b: str, rows: str, columns: str) -> None:
         """All products of the values that a thread has loaded."""
         writer, t = self.writer, self.tiling
-        high, wide = t.rows[0] * t.rows[3], t.columns[0] * t.columns[3]
-        with level(writer, "i", high) as i, level(writer, "j", wide) as j:
+        row_count, column_count = t.rows[0] * t.rows[3], t.columns[0] * t.columns[3]
+        with level(writer, "i", row_count) as i, level(writer, "j", column_count) as j:
             row, column = _slot(i, rows, t.rows), _slot(j, columns, t.columns)
             writer.line(f"{self.sums}[{row}][{column}] += {a}[{i}] * {b}[{j}];")
 
 
-def _slot(i: str, run: str, sizes: Level4) -> str:
-    """Number among a thread's results of the `i`-th part in a run."""
+def _slot(i: str, inner_tile: str, sizes: Level4) -> str:
+    """Index in a thread's sums of value `i` of an inner tile."""
     innermost = sizes[3]
     if sizes[2] == 1:
         return i
     if sizes[0] == 1:
-        return linear([(run, innermost), (i, 1)])
+        return linear([(inner_tile, innermost), (i, 1)])
     quotient, rest = (f"{i} / {innermost}", f"{i} % {innermost}")
-    return linear([(quotient, sizes[2] * innermost), (run, innermost), (rest, 1)])
+    return linear([(quotient, sizes[2] * innermost), (inner_tile, innermost), (rest, 1)])
 
 
 def linear(terms: Sequence[tuple[str, int]]) -> str:

@@ -22,7 +22,7 @@ from .element_types import compute_type, memory_type, stored
 from .nest import parameter
 from .print_fetch import SharedTile, TileFetch
 from .print_index import INT_LIMIT, Iterators, decode
-from .print_product import ProductNames, linear
+from .print_product import ProductPrinter, linear
 from .print_reads import Environment, operand_types, scope_value
 from .print_scalars import Body, Text, rounded
 from .program_data import CudaKernel, CudaParameter
@@ -263,7 +263,7 @@ class _Tiled:
         writer.line("__syncthreads();")
         a, b = (part.tile for part in self.fetches)
         coordinates = (self.thread_row, self.thread_column)
-        product = ProductNames(writer, t, self.ctype, a, b, *coordinates, self.sums)
+        product = ProductPrinter(writer, t, self.ctype, a, b, *coordinates, self.sums)
         end = -(-self.depth // t.step) * t.step
         if end == t.step:
             product.step("0")

@@ -32,7 +32,9 @@ from ..kernel_to_cpu.emit.types import I1, Type
 
 
 def buffer_type(buffer: SSAValue) -> tuple[Type, int]:
-    """What a local buffer holds, and how much of it: on the stack, elements as in any memory.
+    """The type and number of a local buffer's elements.
+
+    On the stack they have their memory type, else the type they are computed in.
 
     Bools are bytes: in vectors of bits, elements have no addresses.
     """
@@ -57,19 +59,21 @@ def element_of(buffer: SSAValue) -> Attribute:
 def is_held(op: AllocOp) -> bool:
     """Whether a buffer's elements need no memory: each is one value wherever it is read.
 
-    They are accessed at places that are known, on one way through the code: in vectors of one size,
-    or stored so and picked out of these in any order.
+    All accesses lie in one block, at constant positions: all with one aligned vector size, or
+    stored with one and loaded at any position.
     """
-    home, sizes = _way(op), set[int]()
+    home, sizes = _enclosing_block(op), set[int]()
     stored, picked, known = set[int](), {1}, True
     for use in op.result.uses:
         user = use.operation
-        if _way(user) is not home or not isinstance(user, LoadOp | StoreOp | TransposeOp):
+        if _enclosing_block(user) is not home or not isinstance(
+            user, LoadOp | StoreOp | TransposeOp
+        ):
             return False
         sizes.add(_vector_size(user))
         known = known and not isinstance(user, TransposeOp) and _is_known(user)
         if isinstance(user, StoreOp):
-            stored.add(_vector_size(user, anywhere=True))
+            stored.add(_vector_size(user, unaligned=True))
         elif isinstance(user, LoadOp):
             picked.add(_lanes(user))
     whole = len(sizes) == 1 and 0 not in sizes
@@ -85,7 +89,7 @@ def _lanes(op: LoadOp) -> int:
 def is_split(op: AllocOp) -> bool:
     """Whether a buffer may be a stack slot for each vector: LLVM then need not find this out.
 
-    It is accessed at places that are known, in vectors of one size.
+    All accesses are at constant positions, with one aligned vector size.
     """
     users = [use.operation for use in op.result.uses]
     if is_on_stack(op.result) or not all(isinstance(u, AccessOp) and _is_known(u) for u in users):
@@ -95,14 +99,14 @@ def is_split(op: AllocOp) -> bool:
 
 
 def _is_known(op: AccessOp) -> bool:
-    """Whether an access is at places that are known when it is printed."""
+    """Whether an access is at a position that is constant after unrolling."""
     return all(loop_of(place).kind.data in ("unrolled", "vector") for place in op.places)
 
 
-def is_stored_so(op: LoadOp) -> bool:
-    """Whether a load of a local buffer is of one element, or a vector of neighbours.
+def is_contiguous_load(op: LoadOp) -> bool:
+    """Whether a load of a local buffer is of one element, or of neighbours; true off the stack.
 
-    Where lanes are left out, these too lie in the buffer: it holds whole vectors.
+    The masked lanes lie in the buffer too: it holds whole vectors.
     """
     if not is_on_stack(op.buffer):
         return True
@@ -119,7 +123,7 @@ def is_stored_so(op: LoadOp) -> bool:
 
 
 def is_copy(op: StoreOp) -> bool:
-    """Whether what is stored was read without a check, to be stored here alone."""
+    """Whether what is stored was read without guards, to be stored here alone."""
     load = op.value.owner
     if not isinstance(load, LoadOp) or is_local(load.buffer) or load.guards:
         return False
@@ -134,30 +138,31 @@ def raw_type(element: Attribute) -> Attribute:
     return IntegerType(memory.bits)
 
 
-def _vector_size(op: AccessOp | TransposeOp, *, anywhere: bool = False) -> int:
-    """The elements that are accessed at once, from a known multiple of their number on; else 0.
+def _vector_size(op: AccessOp | TransposeOp, *, unaligned: bool = False) -> int:
+    """The elements that are accessed at once, if aligned to their number; else 0.
 
-    With `anywhere`, they need not start at a multiple of their number.
+    With `unaligned`, they may start anywhere.
     """
     if isinstance(op, TransposeOp):
+        # Its vectors are as long as the longer side, before and after.
         return max(op.rows.value.data, op.columns.value.data)
     (index, *_), size = op.indices, 1
     steps = [index.constant]
     for k, place in enumerate(op.places):
         loop, step = loop_of(place), index.coefficient(k)
         if step and loop.kind.data == "vector":
-            size = loop.width if step == 1 or not anywhere else 0
+            size = loop.width if step == 1 or not unaligned else 0
         elif step and loop.kind.data != "unrolled":
             return 0
         else:
             steps.append(step)
-    if anywhere:
+    if unaligned:
         return 0 if index.has_floor else size
     return 0 if index.has_floor or any(step % size for step in steps) else size
 
 
-def _way(op: Operation) -> Operation | None:
-    """The loop or branch that decides whether an op runs, and how often."""
+def _enclosing_block(op: Operation) -> Operation | None:
+    """The loop or branch that an op is in, after loops are unrolled."""
     outer = op.parent_op()
     while isinstance(outer, ForOp) and outer.kind.data in ("unrolled", "vector"):
         outer = outer.parent_op()
@@ -165,14 +170,14 @@ def _way(op: Operation) -> Operation | None:
 
 
 def is_summed(op: arith.MulfOp) -> bool:
-    """Whether a product is only taken into a sum that multiplies and adds at once."""
+    """Whether a product is used only by a fused multiply-add."""
     uses = list(op.result.uses)
     taken = uses[0].operation if len(uses) == 1 else None
     return isinstance(taken, AccumulateOp) and taken.fused is not None
 
 
 def fast_math_flags(op: Operation) -> str:
-    """LLVM's flags for an op: what its `fastmath` attribute allows."""
+    """LLVM's flags for an op by its `fastmath` attribute; CONTRACTION is LLVM's `contract`."""
     written = op.properties.get("fastmath")
     if not isinstance(written, arith.FastMathFlagsAttr):
         return ""

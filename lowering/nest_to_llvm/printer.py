@@ -54,10 +54,10 @@ from .buffers import (
     buffer_type,
     element_of,
     fast_math_flags,
+    is_contiguous_load,
     is_copy,
     is_held,
     is_split,
-    is_stored_so,
     is_summed,
     raw_type,
 )
@@ -253,7 +253,7 @@ class _Printer:
         held = self._held.get(buffer)
         if held is not None:
             return self._load_held(op, held)
-        if not is_stored_so(op):
+        if not is_contiguous_load(op):
             return self._load_anywhere(op)
         element = self._element(op, buffer)
 

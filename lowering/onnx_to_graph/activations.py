@@ -42,7 +42,7 @@ def selu(node: OnnxNode) -> list[SSAValue]:
 def celu(node: OnnxNode) -> list[SSAValue]:
     """alpha * elu(x / alpha), for alpha > 0."""
     alpha, build, x = node.float("alpha", 1.0), node.build, node[0]
-    if alpha <= 0:
+    if alpha <= 0:  # the formula needs alpha > 0; NotNative: expanded, or kept opaque
         raise NotNative
     return [build.mul(build.elu(build.mul(x, node.literal(1 / alpha, x))), node.literal(alpha, x))]
 
@@ -118,9 +118,10 @@ def hardmax(node: OnnxNode) -> list[SSAValue]:
     """1 at the first maximum along the axis, 0 elsewhere."""
     x, axis = coerced(node, 1)
     shape, build = shape_of(x), node.build
-    if not is_float(element_of(x)):
+    if not is_float(element_of(x)):  # NotNative: expanded, or kept opaque
         raise NotNative
     positions = np.arange(shape[axis], dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis - 1))
+    # `together` broadcasts both to one shape.
     here = build.equal(*node.together(build.arg_max(x, axis=axis), node.data(positions, "places")))
     one_hot = build.where(here, node.literal(1, x), node.literal(0, x))
     return [node.reshape(one_hot, shape_of(node[0]))]

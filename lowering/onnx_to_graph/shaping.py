@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.opaque_kernels.moves import slice_positions
+from ...dialects.opaque_kernels.slices_pads_norms import slice_positions
 from ...dialects.types import shape_of, to_numpy
 from .folding import range_size
 from .node import OnnxNode

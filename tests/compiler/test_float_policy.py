@@ -52,13 +52,13 @@ def test_values_change_only_with_fast_math() -> None:
     fast = isoform.compile(program, threads=1, effort="quick", fast_math=True)
     assert np.array_equal(plain(x=x)["y"], np.round(x))
     assert np.array_equal(fast(x=x)["y"], x)
-    assert plain.algorithms == []
+    assert plain.algorithms == []  # every kernel is the direct one
     assert [(n["rule"], n["floats"]) for n in fast.algorithms] == [("fast-math", "values")]
     again = isoform.compile(program, threads=1, effort="quick", fast_math=True)
     assert again.algorithms == fast.algorithms
 
 
-def test_compiled_programs_are_stored_apart() -> None:
+def test_what_the_user_allows_gives_compiled_programs_different_cache_keys() -> None:
     program = rounding_idiom()
     ways = (Allowed(), Allowed(fast_math=True), Allowed(strict_nan=True))
     assert len({program_key(program, CpuOptions(1, floats=way)) for way in ways}) == 3
@@ -84,6 +84,7 @@ def test_a_report_labels_every_rewrite_and_says_what_is_left_out() -> None:
     assert not any(entry["floats"] == "values" for entry in report["rewrites"])
     options = {"target": "h100", "budget": 3.0, "effort": "quick", "strict_nan": True}
     strict = isoform.optimize(conv_norm(), **options).report  # pyright: ignore[reportArgumentType]
+    # Other values say in words what happens to infinities.
     assert all(entry["infinities"] == "kept" for entry in strict["rewrites"])
     left_out = {e["rule"] for e in strict["rejected"] if e["reason"].startswith("--strict-nan")}
     assert left_out >= {"fold-batch-norm", "derive", "mutate"}

@@ -1,4 +1,4 @@
-"""Nests with sums over rows: points take turns, and cheap rows are computed where they are read."""
+"""Nests with sums over rows: points are interleaved, cheap rows computed where they are read."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def layer_norm(b: GraphBuilder, rows: int, columns: int, element=f32):
 
 
 def residual(b: GraphBuilder, rows: int, columns: int):
-    """A layer norm of a sum of rows, which is kept: three readers would read each of these."""
+    """A layer norm of a sum of rows. The sum is kept: else each of three readers would add anew."""
     x = b.input("x", (rows, columns))
     y = b.add(x, b.weight("r", np.float32(np.arange(rows * columns) % 7).reshape(rows, columns)))
     scale, shift = (b.weight(name, np.ones(columns, np.float32)) for name in ("w", "b"))
@@ -36,7 +36,7 @@ def softmax(b: GraphBuilder, rows: int, columns: int, element=f32):
 
 
 def centred(b: GraphBuilder, rows: int, columns: int, element=f32):
-    """What differs from the mean by at least the mean difference: a row, a sum, a comparison."""
+    """What differs from the mean by more than the mean difference: a row, a sum, a comparison."""
     x = b.input("x", (rows, columns), element)
     shape = [rows, columns]
 
@@ -49,8 +49,8 @@ def centred(b: GraphBuilder, rows: int, columns: int, element=f32):
 
 @pytest.mark.parametrize("kernel", [layer_norm, residual, softmax, centred])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 5), (7, 100)])
-def test_points_that_take_turns_do_not_mix(kernel, rows, columns, isa: Isa):
-    """Any number of rows, on one thread and on parts of two; a NaN stays in its row."""
+def test_points_that_are_interleaved_do_not_mix(kernel, rows, columns, isa: Isa):
+    """Any number of rows, on one thread and split between two; a NaN stays in its row."""
     b = GraphBuilder()
     b.output("y", kernel(b, rows, columns))
     program = b.build()
@@ -83,7 +83,7 @@ def test_rows_of_half_floats(kernel, element, isa: Isa):
 
 
 def test_what_is_cheap_is_computed_where_it_is_read(isa: Isa):
-    """A layer norm keeps no row, but a sum of others; a softmax keeps that of its exponentials."""
+    """A layer norm keeps no row, except one that is itself a sum; softmax keeps exponentials."""
     for kernel, rows in ((layer_norm, 0), (residual, 1), (softmax, 1)):
         b = GraphBuilder()
         b.output("y", kernel(b, 4, 64))
@@ -92,16 +92,16 @@ def test_what_is_cheap_is_computed_where_it_is_read(isa: Isa):
         assert [t.memory_space for t in buffers].count(STACK) == rows
 
 
-def test_large_results_do_not_take_turns(monkeypatch):
-    """Rows from beyond the second-level cache are read while the last one is stored."""
-    for size, turns in ((1 << 19, True), ((1 << 19) - 1, False)):
+def test_points_of_large_results_are_not_interleaved(monkeypatch):
+    """Beyond the second-level cache a row is read while the one before is stored."""
+    for size, interleaved in ((1 << 19, True), ((1 << 19) - 1, False)):
         monkeypatch.setattr(row_schedule, "MOST_RESULT", size)
         b = GraphBuilder()
         b.output("y", softmax(b, 1024, 128))
         session = CpuSession(place(b.build()), 1)
         (call,) = session.segments[0].calls
         session.close()
-        assert call.code.items == (512 if turns else 1024)
+        assert call.code.items == (512 if interleaved else 1024)  # two points an item, or one
 
 
 @pytest.mark.parametrize("rows", [1, 8, 20])
@@ -109,7 +109,7 @@ def test_large_results_do_not_take_turns(monkeypatch):
 def test_a_row_is_zero_beyond_its_ends(
     rows: int, window: int, pads: tuple[int, int], isa: Isa
 ) -> None:
-    """A cheap row that its reader computes again: beyond the end stands 0, not row plus bias."""
+    """A cheap row that its reader computes again: beyond its end it is 0, not 0 plus the bias."""
     b = GraphBuilder()
     x, c = b.input("x", (rows, 5, 1)), b.input("c", (2,))
     w = b.weight("w", np.linspace(-1, 1, 40, dtype=np.float32).reshape(5, 2, 4))

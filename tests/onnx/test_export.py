@@ -30,8 +30,8 @@ def feeds(program: Program) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, type_ in program.inputs.items():
         dtype = to_numpy(type_.element_type)
-        high = RNG.random(type_.get_shape()) * (0.9 if dtype.kind == "f" else 3)
-        found[name] = high.astype(dtype) if dtype.kind != "b" else high > 1.5
+        drawn = RNG.random(type_.get_shape()) * (0.9 if dtype.kind == "f" else 3)
+        found[name] = drawn.astype(dtype) if dtype.kind != "b" else drawn > 1.5
     return found
 
 
@@ -70,13 +70,14 @@ def program_of(op: str, *shapes: Any, **properties: Any) -> Program:
 FLOAT = ("abs", "neg", "exp", "sqrt", "tanh", "erf", "floor", "ceil", "round", "sin", "cos", "tan",
          "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "relu", "sigmoid", "sign",
          "softplus", "is_nan", "leaky_relu", "elu", "hard_sigmoid", "clip")  # fmt: skip
-TWO = ("add", "sub", "mul", "div", "max", "min", "pow", "equal", "less", "less_equal", "greater",
+BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "equal", "less", "less_equal", "greater",
        "greater_equal")  # fmt: skip
 WINDOW = {"strides": [2, 1], "pads": [1, 0, 1, 2], "dilations": [1, 2]}
 CASES: list[tuple[Any, ...]] = [
     *((name, {}, (2, 3)) for name in FLOAT),
-    *((name, {}, (2, 3), (2, 3)) for name in TWO),
+    *((name, {}, (2, 3), (2, 3)) for name in BINARY),
     ("log", {}, (2, 3)),
+    # Draws are in [0, 0.9): outside the domain of acosh and near its pole for reciprocal.
     ("acosh", {}, (0, 3)),
     ("reciprocal", {}, (0, 3)),
     ("clip", {"min": 0.25, "max": 0.5}, (2, 3)),
@@ -149,7 +150,7 @@ def test_every_graph_op_has_a_writer() -> None:
     assert set(WRITERS) == names - {"weight", "constant", "opaque"}
 
 
-def test_a_weight_gives_way_to_an_input_or_output_of_its_name(tmp_path: Path) -> None:
+def test_a_weight_is_renamed_if_an_input_or_output_has_its_name(tmp_path: Path) -> None:
     """ONNX has one namespace for values; a program has one each for inputs, outputs, weights."""
     b = GraphBuilder()
     x = b.input("x", (2,))
@@ -158,7 +159,7 @@ def test_a_weight_gives_way_to_an_input_or_output_of_its_name(tmp_path: Path) ->
     for value in weights:
         x = b.add(x, value)
     b.output("y", x)
-    b.output("z", weights[2])
+    b.output("z", weights[2])  # the weight itself: one value, one name
     program = b.build()
     model = round_trip(program)
     assert {t.name for t in model.graph.initializer} == {"x_1", "y_1", "z"}
@@ -172,7 +173,7 @@ def test_names_of_inputs_outputs_weights_and_nodes_are_kept() -> None:
     b = GraphBuilder()
     x = b.input("in:0", (2,))
     w = b.weight("päth/w", np.ones(2, np.float32))
-    with b.at("block/add 1"):
+    with b.at("block/add 1"):  # the source name of the node
         y = b.add(x, w)
     b.output("out 0", y)
     b.output("again", y)
@@ -184,7 +185,7 @@ def test_names_of_inputs_outputs_weights_and_nodes_are_kept() -> None:
     assert model.graph.node[0].name == "block/add 1"
 
 
-def test_a_value_named_like_an_input_gives_way() -> None:
+def test_a_value_named_like_an_input_is_renamed() -> None:
     b = GraphBuilder()
     x = b.input("x", (2,))
     y = b.relu(x)

@@ -1,4 +1,4 @@
-"""The zoo's models leave as ONNX: the checker takes them and onnxruntime computes the same."""
+"""The zoo's models are exported as ONNX: the checker takes them, onnxruntime agrees."""
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ from isoform.lowering.graph_to_onnx.exporter import to_model
 
 NAMES = [model.name for model in zoo.MODELS]
 # ONNX has no band product: the export computes full ones, 6 GB each at the published size.
-FITTING = {"longformer": {"sequence": 1000, "width": 100}}
+SIZES_THAT_FIT = {"longformer": {"sequence": 1000, "width": 100}}
 
 
 def compare(program: Program, feeds) -> None:
@@ -36,5 +36,5 @@ def test_small_models_agree_with_onnxruntime(name: str, small_sizes, inputs) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_full_models_agree_with_onnxruntime(name: str, inputs) -> None:
-    program = zoo.build(name, **FITTING.get(name, {}))
+    program = zoo.build(name, **SIZES_THAT_FIT.get(name, {}))
     compare(program, inputs(program))

@@ -1,4 +1,7 @@
-"""`kernel.gemm` and `kernel.conv` as calls of the generated library: specs, packing, epilogues."""
+"""`kernel.gemm` and `kernel.conv` as calls of the gemm and conv code of this package.
+
+A matched kernel becomes a spec (sizes, strides), a schedule, packed weights and an epilogue.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ def _epilogue(
 
     Args:
         coordinates: values of the shared iterators at an output vector.
-        vector: the iterator of the channels (columns), -1 if their extent is 1.
+        vector: the number of the iterator of the channels (columns), -1 if their extent is 1 or
+            they are several iterators.
     """
     scopes = op.scopes
     if len(scopes) == 1:
@@ -52,21 +56,21 @@ def _epilogue(
     types = {arg: tensor_type(op.inputs[k]) for k, arg in enumerate(arguments)}
 
     def emit(
-        b: Emitter,
+        emitter: Emitter,
         accumulator: Value,
         index: OutIndex,
         channel: Index,
         mask: Value | None,
         pointers: Sequence[Value],
     ) -> Value:
-        values = coordinates(b, index)
+        values = coordinates(emitter, index)
         if vector >= 0:
             values[vector] = channel
         point = Point(plan.extents, values, Vector(vector, index.lanes, mask))
         buffers = Buffers(dict(zip(extras, pointers, strict=True)), types)  # pyright: ignore
         buffers.values[scopes[0].result] = accumulator
         for scope in plan.scopes[1:]:
-            buffers.values[scope.op.result] = emit_scope(b, scope, buffers, point)
+            buffers.values[scope.op.result] = emit_scope(emitter, scope, buffers, point)
         return buffers.values[scopes[-1].result]
 
     outer = [op.inputs[arguments.index(arg)] for arg in extras]
@@ -97,8 +101,8 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
-    blocked = "gemm", spec, schedule
-    code = emitted(op, isa, blocked, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
+    key_parts = "gemm", spec, schedule  # with the op: equal code is generated once
+    code = emitted(op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
     else:
@@ -125,6 +129,7 @@ def strides_in(op: KernelOp) -> Strides:
     def strides(value: SSAValue) -> tuple[Sequence[int], int]:
         if value in arguments:
             return physical(tensor_type(op.inputs[arguments.index(value)]))[:2]  # pyright: ignore
+        # The kernel's first scope has the layout of the result where it has its shape.
         same = value is first and shape_of(value) == op.type.get_shape()
         return (physical(op.type)[0], 0) if same else row_major(value)
 
@@ -160,12 +165,10 @@ def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
 
 def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
     """Sizes and strides of a matched product."""
-    axes = (*found.batch, found.m, found.n, found.k)
     batch = tuple(axis.extent for axis in found.batch)
     a = tuple(axis.a for axis in (*found.batch, found.m, found.k))
     b = tuple(axis.b for axis in (*found.batch, found.k, found.n))
     c = (*(axis.out for axis in (*found.batch, found.m)), 1)
-    assert axes
     return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c)
 
 
@@ -187,13 +190,13 @@ def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
     numbers = loop_numbers(op)
     extents = op.scopes[0].extents
 
-    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+    def coordinates(emitter: Emitter, index: OutIndex) -> dict[int, Index]:
         values: dict[int, Index] = {}
         for axis, value in zip(found.batch, index.batch, strict=True):
             values[numbers[axis.iterators[0]]] = value
         rest: Index = index.spatial[0]
         for k in reversed(found.m.iterators[1:]):
-            rest, values[numbers[k]] = b.split(rest, extents[k])
+            rest, values[numbers[k]] = emitter.split(rest, extents[k])
         if found.m.iterators:
             values[numbers[found.m.iterators[0]]] = rest
         return values
@@ -210,7 +213,7 @@ NOTHING = (-1,)
 
 @dataclass(frozen=True)
 class _Part:
-    """One dense convolution: the whole of a plain one, one residue class of a transposed one.
+    """A convolution that is not transposed: a plain one, or a residue class of a transposed one.
 
     Per spatial dim: output positions `first + step * q`; the taps it uses, in the order of
     increasing input position; the input position `start + stride * q + dilation * t` of tap t.
@@ -245,10 +248,12 @@ def _parts(found: ConvParameters) -> list[_Part]:
 def _residues(
     found: ConvParameters, k: int
 ) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
-    """Residue classes of the output positions in one dim of a transposed convolution.
+    """Residue classes of the output positions in one dim of a transposed convolution: the fields
+    of `_Part` for that dim.
 
-    Position stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is
-    exact: taps in decreasing r read increasing positions, so the class is a convolution by itself.
+    Position stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where
+    stride divides it: taps in decreasing r read increasing positions, so the class is a
+    convolution by itself.
     """
     stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
     classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
@@ -264,7 +269,10 @@ def _residues(
 
 
 def _weights(data: Array, found: ConvParameters) -> Array:
-    """The constant weights as [f, c, *kernel], whatever the order of their dims."""
+    """The constant weights as [f, c, *kernel], whatever the order of their dims.
+
+    "_" in `filter_dims` are dims of extent 1.
+    """
     spatial = len(found.kernel)
     position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
@@ -282,10 +290,10 @@ def _part_call(
     vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
     schedule = _scheduled(op, conv.candidates(spec, isa))
-    if spec.groups == 1:  # else a group's channels may start within a line
+    if spec.groups == 1:  # else a group may start within a cache line; such stores need whole lines
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
-    blocked = "conv", part, spec, schedule
-    code = emitted(op, isa, blocked, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
+    key_parts = "conv", part, spec, schedule
+    code = emitted(op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     out_strides, out_offset, _ = _in_order(op.result, found.out_order)
     in_strides, in_offset, size = _in_order(data, found.data_order)
@@ -347,7 +355,7 @@ def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordin
     numbers = loop_numbers(op)
     images, _, *spatial = found.out_order
 
-    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+    def coordinates(emitter: Emitter, index: OutIndex) -> dict[int, Index]:
         values: dict[int, Index] = {}
         if images in numbers:
             values[numbers[images]] = index.batch[0]
@@ -355,7 +363,7 @@ def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordin
             spatial, index.spatial, part.step, part.first, strict=True
         ):
             if dim in numbers:
-                values[numbers[dim]] = b.add(b.mul(position, step), first)
+                values[numbers[dim]] = emitter.add(emitter.mul(position, step), first)
         return values
 
     return coordinates

@@ -1,8 +1,8 @@
-"""Reductions and normalisations of exponentials.
+"""numpy functions for ONNX reductions, softmaxes, a norm, Det and Softsign.
 
-onnx.reference changes the dtype of integer sums of squares, fails on integers under a logarithm,
-uses today's meaning of Softmax before opset 13, adds signed values for a 1-norm, and
-fails on float16 in Det and on scalars in Softsign.
+They replace those of onnx.reference, which changes the dtype of integer sums of squares, fails on
+integers under a logarithm, uses today's meaning of Softmax before opset 13, adds signed values for
+a 1-norm, and fails on float16 in Det and on scalars in Softsign.
 
 Source: ONNX operators ReduceSumSquare, ReduceLogSum, ReduceLogSumExp, ReduceL2, Softmax (11, 13),
 LogSoftmax, Hardmax, LpNormalization, Det, Softsign.
@@ -20,7 +20,10 @@ from .call import Kernel, NodeCall
 
 
 def _reduction(compute: Callable[[Array, tuple[int, ...], bool], Array], since: int = 18) -> Kernel:
-    """A reduction; integers are computed in float64 where `compute` needs it."""
+    """A reduction; integers are computed in float64 where `compute` needs it.
+
+    `since`: the opset (`call.version`) from which the axes are an operand, not an attribute.
+    """
 
     def run(call: NodeCall) -> list[Array]:
         x = call[0]
@@ -87,8 +90,8 @@ def _half_as_single(compute: Callable[[Array], Array]) -> Callable[[Array], Arra
 
 
 def _softmax(x: Array) -> Array:
-    shifted = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
+    exponentials = np.exp(x - x.max(axis=-1, keepdims=True, initial=-np.inf))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def _log_softmax(x: Array) -> Array:
