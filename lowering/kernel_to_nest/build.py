@@ -210,8 +210,6 @@ class Builder:
             site.add(op)
         now, *rest = groups or [scope.sums]
         inner, loops = site, list[ForOp]()
-        if any(self.plan.extents[k] == 0 for k in scope.sums):
-            return total.result, loops
         for k in now:
             loop, inner = inner.loop(k, self.plan.extents[k])
             loops.append(loop)

@@ -55,6 +55,17 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<f32>, %z: tensor<5x3xi1>) -> tenso
   func.return %1 : tensor<6x1xf32>
 }
 """,
+    "a sum in the epilogue of a product": """
+func.func @main(%x: tensor<3x4xf32>, %w: tensor<4x5xf32>, %z: tensor<3x5x7xf32>)
+    -> tensor<3x5xf32> {
+  %0 = kernel.gemm (%a = %x, %b = %w, %c = %z) {
+    %1 = algebra.scope (m: 3, n: 5) sum (k: 4) %a[m, k] * %b[k, n] : tensor<3x5xf32>
+    %2 = algebra.scope (m: 3, n: 5) sum (k: 7) %c[m, n, k] + %1[m, n] : tensor<3x5xf32>
+    kernel.yield %2 : tensor<3x5xf32>
+  } : tensor<3x5xf32>
+  func.return %0 : tensor<3x5xf32>
+}
+""",
     "a row that is read outside, its zeros and others": """
 func.func @main(%x: tensor<5x20xf32>) -> tensor<5x23xf32> {
   %0 = algebra.scope (i0: 5) sum (k0: 20) %x[i0, k0] : tensor<5xf32>
