@@ -186,7 +186,7 @@ class LoadOp(AccessOp):
     """Read an element; `else` where a guard fails.
 
     The first `room` elements of the buffer may be read whatever the guards say. So may those of
-    lanes that are left out, if the buffer is `padded`.
+    masked lanes, those from the extent of a vector loop on, if the buffer is `padded`.
     """
 
     name = "nest.load"
@@ -313,7 +313,7 @@ class StoreOp(AccessOp):
 class AccumulateOp(AccessOp):
     """Add a value to an accumulator, by a reduction.
 
-    If it is `masked`, lanes that are left out keep theirs. If it is `fused`, a product and the
+    If it is `masked`, masked lanes keep their total. If it is `fused`, a product and the
     sum are one multiply-add, which may round once.
     """
 

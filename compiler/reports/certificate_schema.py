@@ -42,10 +42,10 @@ _MODEL = _object(
 )
 _DIFFERENCE = _object(
     output=_TEXT,
-    position=_list(_COUNT),
-    values=_list(_VALUE),
-    positions=_COUNT,
-    elements=_COUNT,
+    position=_list(_COUNT),  # the first that differs, in row-major order
+    values=_list(_VALUE),  # there, of source and result
+    positions=_COUNT,  # how many differ
+    elements=_COUNT,  # of the output
     witness={"type": "boolean"},
     seed=_COUNT,
     scale={"type": "number"},
@@ -57,7 +57,7 @@ _VERDICT = _object(
     seed=_COUNT,
     primes=_list(_COUNT),
     lanes=_COUNT,
-    methods={"type": "object"},
+    methods={"type": "object"},  # how many proofs used each; per output: the names of those used
     outputs=_list(
         _object(name=_TEXT, kind=_KIND, methods=_list(_TEXT), error_bound=_NUMBER, reason=_TEXT)
     ),
@@ -83,6 +83,7 @@ SCHEMA: dict[str, Any] = {
             versions={"type": "object"},
         ),
         body_sha256=_SHA256,
+        # Not part of the hash: when and how long.
         made={"type": "object", "properties": {"seconds": _NUMBER}},
     ),
 }

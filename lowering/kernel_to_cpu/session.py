@@ -47,9 +47,9 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
+from .code_cache import cached_code
 from .constants import Constants
 from .emit.module import KernelCode
-from .emitted import emitted
 from .isa import Isa
 from .kernel_call import Argument, KernelCall
 from .nests.gather import gathered_size, lower_gather, place_of
@@ -284,7 +284,7 @@ class CpuSession:
 
     def _whole(self, op: Kernel, emit: Callable[[Kernel, Isa], KernelCode]) -> KernelCall:
         """The one call of an op that reads its operands as they are."""
-        code = emitted(op, self.isa, (), lambda: emit(op, self.isa))
+        code = cached_code(op, self.isa, (), lambda: emit(op, self.isa))
         return KernelCall(code, tuple(Argument(value) for value in (*op.inputs, op.result)))
 
     def _arena_start(self, offset: Any, op: Operation) -> BufferStart:

@@ -15,7 +15,7 @@ from .element_types import compute_type, literal, loaded
 from .print_index import Iterators, decode
 from .print_reads import guard_text
 from .schedule import PAD, TileSizes
-from .writer import CudaWriter, level
+from .writer import CudaWriter, unrolled_loop
 
 
 @dataclass(frozen=True)
@@ -187,5 +187,5 @@ class TileFetch:
     def _loads(self) -> Generator[str]:
         """A loop over this thread's loads; none for a single load."""
         bare = self.writer.block("") if self.loads == 1 else nullcontext()
-        with level(self.writer, "i", self.loads) as i, bare:
+        with unrolled_loop(self.writer, "i", self.loads) as i, bare:
             yield i

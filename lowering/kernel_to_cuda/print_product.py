@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .print_fetch import SharedTile
 from .schedule import Level4, TileSizes
-from .writer import CudaWriter, level
+from .writer import CudaWriter, unrolled_loop
 
 
 @dataclass
@@ -35,10 +35,10 @@ class ProductPrinter:
         """
         writer, t = self.writer, self.tiling
         with (
-            level(writer, "k", t.depth[0], t.unroll) as k,
-            level(writer, "row_run", t.rows[2]) as rows,
-            level(writer, "column_run", t.columns[2]) as columns,
-            level(writer, "kk", t.depth[1]) as kk,
+            unrolled_loop(writer, "k", t.depth[0], t.unroll) as k,
+            unrolled_loop(writer, "row_run", t.rows[2]) as rows,
+            unrolled_loop(writer, "column_run", t.columns[2]) as columns,
+            unrolled_loop(writer, "kk", t.depth[1]) as kk,
         ):
             k_index = linear([(k, t.depth[1]), (kk, 1)])
             a = self._part(self.a, t.rows, (stage, k_index, self.thread_row, rows))
@@ -55,9 +55,9 @@ class ProductPrinter:
         stage, k_index, thread, inner_tile = at
         name = writer.names.fresh(f"{tile.name}_part")
         writer.line(f"__align__(16) {self.ctype} {name}[{virtual * innermost}];")
-        with level(writer, "v", virtual) as v:
+        with unrolled_loop(writer, "v", virtual) as v:
             width = 4 if innermost % 4 == 0 and self.ctype == "float" else 1
-            with level(writer, "j", innermost // width) as j:
+            with unrolled_loop(writer, "j", innermost // width) as j:
                 offsets = [
                     (v, threads * inner_tiles * innermost),
                     (thread, inner_tiles * innermost),
@@ -76,7 +76,10 @@ class ProductPrinter:
         """All products of the values that a thread has loaded."""
         writer, t = self.writer, self.tiling
         row_count, column_count = t.rows[0] * t.rows[3], t.columns[0] * t.columns[3]
-        with level(writer, "i", row_count) as i, level(writer, "j", column_count) as j:
+        with (
+            unrolled_loop(writer, "i", row_count) as i,
+            unrolled_loop(writer, "j", column_count) as j,
+        ):
             row, column = _slot(i, rows, t.rows), _slot(j, columns, t.columns)
             writer.line(f"{self.sums}[{row}][{column}] += {a}[{i}] * {b}[{j}];")
 

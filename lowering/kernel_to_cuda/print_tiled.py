@@ -27,7 +27,7 @@ from .print_reads import Environment, operand_types, scope_value
 from .print_scalars import Body, Text, rounded
 from .program_data import CudaKernel, CudaParameter
 from .schedule import Level4, tile_text, tiling_of
-from .writer import CudaWriter, Names, described, finish, level, origin
+from .writer import CudaWriter, Names, described, finish, origin, unrolled_loop
 
 
 @dataclass(frozen=True)
@@ -285,11 +285,11 @@ class _Tiled:
         """Finish each sum and store it."""
         writer, t, found = self.writer, self.tiling, self.found
         high, wide = (a[0] * a[2] * a[3] for a in (t.rows, t.columns))
-        with level(writer, "i", high) as i:
+        with unrolled_loop(writer, "i", high) as i:
             leave = "continue" if high > 1 else "return"
             row = _Line(found.rows, self.rows, t.block_rows, t.rows)
             self._point(i, row, self.first_row, self.thread_row, leave)
-            with level(writer, "j", wide) as j:
+            with unrolled_loop(writer, "j", wide) as j:
                 leave = "continue" if high * wide > 1 else "return"
                 column = _Line(found.columns, self.columns, t.block_columns, t.columns)
                 self._point(j, column, self.first_column, self.thread_column, leave)

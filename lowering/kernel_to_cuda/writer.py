@@ -136,8 +136,13 @@ class CudaWriter:
 
 
 @contextmanager
-def level(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
-    """An unrolled loop over a few positions (0: all unrolled); no loop, and "0", for one."""
+def unrolled_loop(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
+    """Print a loop over a few positions around what follows; give its iterator, "0" without a loop.
+
+    Args:
+        count: the iterations; no loop is printed for one.
+        unroll: how many are unrolled, 0 for all.
+    """
     if count == 1:
         yield "0"
         return

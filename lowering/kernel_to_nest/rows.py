@@ -49,8 +49,8 @@ LEAST_CHECKED = 4
 UNROLL = 4
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
-# Points that take turns, what their rows may take of the first-level cache, and the largest result
-# for which they do: from beyond the second-level cache rows are read while the last one is stored.
+# Points that are interleaved, what their rows may take of the first-level cache, and the largest
+# result for which they are: beyond the second-level cache rows are read while the last is stored.
 TOGETHER = 2
 MOST_BYTES = 32 << 10
 MOST_RESULT = 1 << 19
@@ -130,7 +130,7 @@ def _first_part(before: Operation) -> Operation:
 
 
 def _take_turns(op: KernelOp, plan: NestPlan) -> bool:
-    """Whether points take turns, so that none waits for a sum: their rows must lie in L1."""
+    """Whether points are interleaved, so that none waits for a sum: their rows must lie in L1."""
     counts = [math.prod(plan.extents[k] for k in scope.own) for scope in plan.scopes]
     size = 8 * max(counts) + sum(4 * n for n in counts[:-1] if n > 1)
     small = size * TOGETHER <= MOST_BYTES and byte_size(op.type) <= MOST_RESULT
@@ -199,7 +199,7 @@ def _ask_for_next(row: ForOp, point: ForOp) -> None:
 def _along_scalars(found: ScopeLoops) -> bool:
     """Reduce one by one what no loop reads along memory; False where one does.
 
-    This comes before points take turns: each has several totals of its own.
+    This comes before points are interleaved: each has several totals of its own.
     """
     if any(map(_contiguous, found.sums)):
         return False

@@ -25,7 +25,7 @@ from ..kernel_to_cpu.emit.access import (
     memory_type,
 )
 from ..kernel_to_cpu.emit.scalar_code import (
-    CONTRACTION,
+    ALLOW_CONTRACT,
     FAST,
 )
 from ..kernel_to_cpu.emit.types import I1, Type
@@ -177,10 +177,10 @@ def is_summed(op: arith.MulfOp) -> bool:
 
 
 def fast_math_flags(op: Operation) -> str:
-    """LLVM's flags for an op by its `fastmath` attribute; CONTRACTION is LLVM's `contract`."""
+    """LLVM's flags for an op by its `fastmath` attribute."""
     written = op.properties.get("fastmath")
     if not isinstance(written, arith.FastMathFlagsAttr):
         return ""
     if FastMathFlag.REASSOC in written.data:
         return FAST
-    return CONTRACTION if FastMathFlag.ALLOW_CONTRACT in written.data else ""
+    return ALLOW_CONTRACT if FastMathFlag.ALLOW_CONTRACT in written.data else ""

@@ -253,7 +253,7 @@ def _rewrite(module: ModuleOp, rule: DerivationRule, at: str, given: Mapping[str
 
 
 def _inside(module: ModuleOp, rule: DerivationRule, op: ScopeOp, given: Mapping[str, Any]) -> Any:
-    """Which other scopes to read through; None if the rule does not apply."""
+    """Which other scopes to open (read by their formula); None if the rule does not apply."""
     if isinstance(rule.for_user, OnScope):
         return rule.for_user.inside(op)
     named = [given[o.name] for o in options_of(rule) if o.kind == "scope"]

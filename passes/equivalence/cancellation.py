@@ -33,7 +33,7 @@ from ...dialects.canonical_scope import (
     scope,
 )
 from ...dialects.types import is_bool, is_float
-from .evaluator import schedule
+from .evaluator import dependency_order
 
 # A sum over iterators, of products or not, is exempt; certificates compare this text.
 NAME = "cancelling"
@@ -61,7 +61,7 @@ def needs_cancelling(a: Source, b: Source, cut: frozenset[str], proves: Proves) 
 
 
 def _subtracts(source: Source, cut: frozenset[str]) -> bool:
-    nodes = schedule(source, cut - {source.token})
+    nodes = dependency_order(source, cut - {source.token})
     return any(isinstance(n, Scope) and _has_minus(n.expr) for n in nodes if is_float(n.element))
 
 
@@ -125,7 +125,7 @@ class _WithoutSigns:
         self.made: dict[str, Source] = {}
 
     def source(self, source: Source) -> Source:
-        for node in schedule(source, self.cut - {source.token}):
+        for node in dependency_order(source, self.cut - {source.token}):
             opened = node.token not in self.cut or node is source
             if isinstance(node, Scope) and opened and is_float(node.element):
                 expr = without_signs(node.expr, node.shape, self._read)

@@ -13,7 +13,7 @@ from ...dialects.types import element_of, is_float
 from . import witness
 from .climbing import Climber, climb
 from .constant_alignment import Tied
-from .evaluator import Evaluator, TooLargeError, schedule
+from .evaluator import Evaluator, TooLargeError, dependency_order
 from .matcher import Matcher
 from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
@@ -102,7 +102,7 @@ def depends_on(source: Source, identities: frozenset[str]) -> bool:
     seen: set[str] = set()
     stack = [source]
     while stack:
-        for node in schedule(stack.pop()):
+        for node in dependency_order(stack.pop()):
             if isinstance(node, Leaf) and node.token not in seen:
                 if node.identity in identities:
                     return True
@@ -114,7 +114,7 @@ def depends_on(source: Source, identities: frozenset[str]) -> bool:
 def functions_of(source: Source) -> set[str]:
     """Names of the functions that a source applies, at any depth."""
     found: set[str] = set()
-    stack = [node.expr for node in schedule(source) if isinstance(node, Scope)]
+    stack = [node.expr for node in dependency_order(source) if isinstance(node, Scope)]
     while stack:
         for f in (f for term in stack.pop().terms for f in term.factors):
             if isinstance(f, Apply):
@@ -154,7 +154,7 @@ def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
     Over floats only: different polynomials may be one function of integers modulo 2^n.
     """
     inputs = programs[0].input_names
-    for node in schedule(source):
+    for node in dependency_order(source):
         if not is_float(node.element):
             return False
         if isinstance(node, Leaf):
@@ -184,7 +184,7 @@ def foreign_constants(matcher: Matcher, pairs: Pairs) -> list[list[str]]:
         node.token: node.label
         for pair in pairs
         for source in pair
-        for node in schedule(source)
+        for node in dependency_order(source)
         if isinstance(node, Leaf) and node.identity.startswith(("weight ", "literal "))
     }
 
@@ -215,6 +215,6 @@ def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:
     """The first op without a counterpart that an output of the second program depends on."""
     wrong = [b for (_, b), p in zip(pairs, proofs, strict=True) if not p.equal]
     cut = frozenset(matcher.matched)
-    below = {n.token for source in wrong for n in schedule(source, cut - {source.token})}
+    below = {n.token for source in wrong for n in dependency_order(source, cut - {source.token})}
     first = next((op for token, op in matcher.unmatched.items() if token in below), None)
     return "" if first is None else where(first)

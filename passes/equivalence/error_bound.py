@@ -34,7 +34,7 @@ from ...dialects.canonical_scope import (
     Source,
     Symbol,
 )
-from .evaluator import schedule
+from .evaluator import dependency_order
 from .residues import LEAST_PRIME, prime_pool
 
 # Points at which a law fixes a function's value, and neutral elements: at most this many a
@@ -75,7 +75,7 @@ class Measurer:
         self.memo: dict[str, Measure] = {}
 
     def source(self, source: Source) -> Measure:
-        for needed in schedule(source, self.cut):
+        for needed in dependency_order(source, self.cut):
             if needed.token in self.memo:
                 continue
             if isinstance(needed, Scope) and needed.token not in self.cut:
@@ -88,7 +88,7 @@ class Measurer:
     def _all_arguments(self, source: Source) -> float:
         """Function arguments at all points of a program's scopes, a bound for distinct ones."""
         total = 0.0
-        for node in schedule(source, self.cut):
+        for node in dependency_order(source, self.cut):
             if isinstance(node, Scope) and node.token not in self.cut:
                 total += math.prod(node.shape) * Measurer().expr(node.expr).arguments
         return total

@@ -61,7 +61,7 @@ class Evaluator:
 
     def value(self, source: Source) -> Lanes:
         """All lanes of a source, [lane, *shape]."""
-        for needed in schedule(source, self.cut):
+        for needed in dependency_order(source, self.cut):
             if needed.token not in self.memo:
                 self.check()
                 self.memo[needed.token] = self.compute(needed)
@@ -214,7 +214,7 @@ def sources_of(expr: Expr) -> list[Source]:
     return list(found.values())
 
 
-def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
+def dependency_order(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
     """The sources that a source depends on, itself last, in dependency order down to the cut."""
     order: dict[str, Source] = {}
     stack = [(source, False)]

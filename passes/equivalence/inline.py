@@ -26,7 +26,7 @@ from ...dialects.canonical_scope import (
     substitute,
 )
 from ...dialects.index import Index
-from .evaluator import schedule
+from .evaluator import dependency_order
 
 # Limits of an expression's size: terms, factors at all levels, nesting of functions.
 MOST_TERMS = 256
@@ -53,7 +53,7 @@ class Inliner:
 
     def inline_scope(self, source: Scope) -> Expr:
         """The expression of a scope. Raises TooManyTermsError."""
-        for needed in schedule(source, self.cut - {source.token}):
+        for needed in dependency_order(source, self.cut - {source.token}):
             if needed.token in self.memo or not isinstance(needed, Scope):
                 continue
             if needed.token not in self.cut or needed is source:

@@ -19,7 +19,7 @@ from ...dialects.canonical_body import only_moves
 from ...dialects.canonical_scope import Scope, Source
 from ...dialects.types import Array
 from .dependencies import Dependencies
-from .evaluator import schedule, sources_of
+from .evaluator import dependency_order, sources_of
 from .folded_constants import Data, prove_up_to_constants
 from .identities import prove_up_to_functions
 from .layout_search import Digits, layout, through
@@ -103,19 +103,19 @@ class Matcher:
 
     def is_hopeless(self, source: Source) -> bool:
         """Whether a value whose proof failed, with its reader, is an operand of this one."""
-        nodes = schedule(source, frozenset(self.matched)) if self.stuck else []
+        nodes = dependency_order(source, frozenset(self.matched)) if self.stuck else []
         return any(self.stuck.get(node.token, 0) >= MOST_AFTER for node in nodes)
 
     def is_out_of_reach(self, source: Source) -> bool:
         """Whether a proof is hopeless: far from every matched value."""
-        nodes = schedule(source, frozenset(self.matched))
+        nodes = dependency_order(source, frozenset(self.matched))
         return len(nodes) > MOST_BETWEEN and self.is_hopeless(source)
 
     def _count_stuck(self, source: Source) -> None:
         """Count a failed proof: a limited number may follow the first one."""
         if source.token not in self.stuck:
             return
-        for node in schedule(source, frozenset(self.matched)):
+        for node in dependency_order(source, frozenset(self.matched)):
             if node.token in self.stuck and node is not source:
                 self.stuck[node.token] += 1
 
@@ -139,7 +139,7 @@ class Matcher:
         Those with the same shape and without a counterpart come first.
         """
         cut = frozenset(self.matched)
-        between = schedule(source, cut)
+        between = dependency_order(source, cut)
         apart = [n for n in between if n.token in self.unmatched and n.token not in self.stuck]
         if len(between) > MOST_BETWEEN or len(apart) > MOST_APART:
             return
@@ -228,12 +228,12 @@ class Matcher:
         return proof
 
     def _frontier(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
-        nodes = schedule(source, cut - {source.token})
+        nodes = dependency_order(source, cut - {source.token})
         return frozenset(n.token for n in nodes if n.token in cut)
 
     def leaves_of(self, source: Source) -> frozenset[str]:
         """Tokens of the leaves that a source depends on."""
-        for node in schedule(source, frozenset(self.leaves)):
+        for node in dependency_order(source, frozenset(self.leaves)):
             if node.token not in self.leaves:
                 self.leaves[node.token] = self.needed.of(node)
         return self.leaves[source.token]

@@ -27,7 +27,7 @@ from . import symbolic
 from .cancellation import NAME as CANCELLING
 from .cancellation import needs_cancelling
 from .error_bound import Measurer, lane_error, lanes_for, miss
-from .evaluator import Evaluator, TooLargeError, schedule
+from .evaluator import Evaluator, TooLargeError, dependency_order
 from .inline import Inliner, NarrowInliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import shrink
@@ -211,7 +211,7 @@ class Prover:
 
 def work(a: Source, b: Source, cut: frozenset[str]) -> float:
     """About how many multiplications it takes to evaluate both."""
-    nodes = {n.token: n for s in (a, b) for n in schedule(s, cut)}
+    nodes = {n.token: n for s in (a, b) for n in dependency_order(s, cut)}
     total = 0.0
     for node in nodes.values():
         total += math.prod(node.shape)

@@ -18,7 +18,7 @@ from ...dialects.canonical_scope import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.op_reference import evaluate_op
 from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
-from .evaluator import Evaluator, TooLargeError, schedule, sources_of
+from .evaluator import Evaluator, TooLargeError, dependency_order, sources_of
 from .float_lane import HUGE, DrawnFloats
 from .residues import Lanes
 
@@ -55,7 +55,7 @@ class Sampler:
     def value(self, source: Source) -> Array | None:
         """The array of a source; None if it is unknown."""
         known = self.evaluator.memo
-        for node in schedule(source, frozenset(known)):
+        for node in dependency_order(source, frozenset(known)):
             if node.token in known:
                 continue
             below = _below(node)
@@ -71,7 +71,7 @@ class Sampler:
             self.data[made.token] = lambda: self._call(made)[0]
 
     def _is_constant(self, source: Source) -> bool:
-        leaves = [node for node in schedule(source) if isinstance(node, Leaf)]
+        leaves = [node for node in dependency_order(source) if isinstance(node, Leaf)]
         return all(s.token in self.data or s.data is not None for s in leaves)
 
     def _compute(self, node: Source) -> bool:

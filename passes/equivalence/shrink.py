@@ -47,7 +47,7 @@ from ...dialects.canonical_scope import (
     scope,
 )
 from ...dialects.index import Index
-from .evaluator import schedule, sources_of
+from .evaluator import dependency_order, sources_of
 
 # An output dim ("out", k), a dim of a source (token, k), or an iterator of a sum ("sum", number).
 Node: TypeAlias = tuple[str, int]
@@ -271,7 +271,7 @@ def _scopes(exprs: Iterable[Expr], cut: frozenset[str]) -> list[Scope]:
     found: dict[str, Scope] = {}
     for expr in exprs:
         for source in sources_of(expr):
-            for node in schedule(source, cut):
+            for node in dependency_order(source, cut):
                 if isinstance(node, Scope) and node.token not in cut:
                     found.setdefault(node.token, node)
     return list(found.values())

@@ -1,4 +1,4 @@
-"""graph-substitute: search over substitutions by cost. graph-apply-rule: one rule by hand."""
+"""graph-substitute: search over substitutions by cost. graph-apply-rule: one rule by its name."""
 
 from __future__ import annotations
 

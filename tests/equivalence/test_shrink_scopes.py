@@ -24,7 +24,7 @@ from isoform.dialects.canonical_scope import (
     scope,
 )
 from isoform.dialects.index import Index
-from isoform.passes.equivalence.evaluator import schedule
+from isoform.passes.equivalence.evaluator import dependency_order
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import draw_primes
 from isoform.passes.equivalence.shrink import Node, _Classes, shrink
@@ -152,7 +152,7 @@ def layer(x: Source, w: Source, batch: int) -> Scope:
 
 def sizes(source: Scope) -> set[int]:
     """Extents of all dims of a scope and of what it reads."""
-    return {n for node in schedule(source) for n in node.shape}
+    return {n for node in dependency_order(source) for n in node.shape}
 
 
 def test_layers_shrink_through_their_scopes() -> None:

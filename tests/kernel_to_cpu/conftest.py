@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu import emitted
+from isoform.lowering.kernel_to_cpu import code_cache
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode, Module, kernel
 from isoform.lowering.kernel_to_cpu.emit.types import F32
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
@@ -20,7 +20,7 @@ from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 @pytest.fixture(autouse=True)
 def generated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generate every kernel: tests change the generators' constants, which no key covers."""
-    monkeypatch.setattr(emitted, "OURS", ())
+    monkeypatch.setattr(code_cache, "OURS", ())
 
 
 class Compiled:

@@ -25,7 +25,7 @@ Emit = Callable[[Emitter, Sequence[Value]], Value]
 
 # Of a sum's additions, and of the product that each adds. LLVM contracts where both allow it. No
 # `reassoc`: the generator orders the additions, and LLVM would cancel what bodies put in.
-CONTRACTION = "nsz contract"
+ALLOW_CONTRACT = "nsz contract"
 # Of everything in a kernel that `fast-math` marked.
 FAST = "nsz contract reassoc"
 # Which of two zeros of either sign is greater, IEEE 754 leaves open: it costs instructions to say.
@@ -132,7 +132,9 @@ def emit_body(
     written = FAST if _is_fast(block) else ""
     for op in block.ops:
         if op.results:
-            with b.flags(written or CONTRACTION if summed and op.results[0] is result else written):
+            with b.flags(
+                written or ALLOW_CONTRACT if summed and op.results[0] is result else written
+            ):
                 values[op.results[0]] = emit_op(b, op, values, lanes)
     return values[result]
 
@@ -178,7 +180,7 @@ def combine(b: Emitter, reduction: str, total: Value, value: Value) -> Value:
     """One step of a reduction."""
     if reduction in ("max", "min"):
         return EMIT[reduction](b, (total, value))
-    with b.flags(CONTRACTION):
+    with b.flags(ALLOW_CONTRACT):
         return b.add(total, value) if reduction == "sum" else b.mul(total, value)
 
 

@@ -27,7 +27,7 @@ from ....dialects.types import Array, tensor_type
 from ..emit.access import Access, Point, Vector, compute_type, emit_index, read, rounded, store
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
-from ..emit.scalar_code import CONTRACTION, combine, emit_body, identity
+from ..emit.scalar_code import ALLOW_CONTRACT, combine, emit_body, identity
 from ..emit.types import F32, I64, Index, Value, constant
 from ..isa import Isa
 from .lanes import split_item
@@ -275,7 +275,7 @@ class Tiles:
             at = {**known, **dict(zip(scope.sums, step, strict=True))}
             args = [self._argument(b, r, buffers, point, at, values) for r in scope.reads]
             if scope.product is not None and scope.sums:
-                with b.flags(CONTRACTION):
+                with b.flags(ALLOW_CONTRACT):
                     total = _add_product(b, total, args)
                 continue
             lifted = [_vector(b, a, point, r) for a, r in zip(args, scope.reads, strict=True)]

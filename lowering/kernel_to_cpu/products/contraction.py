@@ -20,10 +20,10 @@ from ....dialects.kernel import ConvOp, GemmOp, KernelOp, physical
 from ....dialects.program import where
 from ....dialects.types import Array, shape_of, tensor_type
 from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
+from ..code_cache import cached_code
 from ..emit.access import Point, Vector
 from ..emit.emitter import Emitter
 from ..emit.types import Index, Value
-from ..emitted import emitted
 from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
 from ..nests.nest import Buffers, NestPlan, plan_nest
@@ -102,7 +102,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     key_parts = "gemm", spec, schedule  # with the op: equal code is generated once
-    code = emitted(op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
+    code = cached_code(op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
     else:
@@ -293,7 +293,7 @@ def _part_call(
     if spec.groups == 1:  # else a group may start within a cache line; such stores need whole lines
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     key_parts = "conv", part, spec, schedule
-    code = emitted(op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
+    code = cached_code(op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     out_strides, out_offset, _ = _in_order(op.result, found.out_order)
     in_strides, in_offset, size = _in_order(data, found.data_order)

@@ -32,10 +32,10 @@ from ....dialects.program import where
 from ....dialects.scalars import Read, factors
 from ....dialects.schedule import tile_of, tiles_of
 from ....dialects.types import Array, tensor_type
+from ..code_cache import cached_code
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
 from ..emit.types import F32, I64, PTR, Index, Value
-from ..emitted import emitted
 from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
 from ..nests.nest import Buffers
@@ -129,7 +129,7 @@ def lower_tiled_product(
         raise UserError("a tiled product's weights must be constant", where=where(op))
     arguments = [Argument(value) for value in (*op.inputs, op.result)]
     arguments[number] = Argument(data=made.pack(weights))
-    return [KernelCall(emitted(op, isa, (), made.emit), tuple(arguments))]
+    return [KernelCall(cached_code(op, isa, (), made.emit), tuple(arguments))]
 
 
 class _TiledProduct:

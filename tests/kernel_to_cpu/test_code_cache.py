@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import UnitAttr
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import FAST_MATH, KernelOp
-from isoform.lowering.kernel_to_cpu import emitted as cache
+from isoform.lowering.kernel_to_cpu import code_cache as cache
+from isoform.lowering.kernel_to_cpu.code_cache import cached_code
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
-from isoform.lowering.kernel_to_cpu.emitted import emitted
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 
 ISA = Isa.named("plain")
@@ -55,10 +55,10 @@ def other_process() -> None:
 
 def test_equal_kernels_of_two_programs_are_generated_once_in_any_process(folder: Path):
     emit = Emit()
-    first = emitted(kernel_of(), ISA, ("a",), emit)
-    assert emitted(kernel_of(name="another"), ISA, ("a",), emit) == first
+    first = cached_code(kernel_of(), ISA, ("a",), emit)
+    assert cached_code(kernel_of(name="another"), ISA, ("a",), emit) == first
     other_process()
-    assert emitted(kernel_of(), ISA, ("a",), emit) == first
+    assert cached_code(kernel_of(), ISA, ("a",), emit) == first
     assert emit.count == 1
 
 
@@ -74,21 +74,21 @@ def test_what_code_depends_on_makes_another(monkeypatch: pytest.MonkeyPatch):
         (fast, ISA, ("a",)),
         *((kernel_of(), isa, ("a",)) for isa in runnable() if isa != ISA),
     ]
-    codes = [emitted(*question, emit) for question in asked]
+    codes = [cached_code(*question, emit) for question in asked]
     monkeypatch.setattr(cache, "_version", lambda: "other sources")
-    codes.append(emitted(*asked[0], emit))
+    codes.append(cached_code(*asked[0], emit))
     assert len({code.symbol for code in codes}) == len(codes) == emit.count
 
 
 def test_a_damaged_file_is_made_anew(folder: Path):
     emit = Emit()
-    emitted(kernel_of(), ISA, (), emit)
+    cached_code(kernel_of(), ISA, (), emit)
     (file,) = folder.glob("*.kernel")
     whole = file.read_bytes()
     for damaged in (b"", whole[:-9], whole[:20] + b"?" + whole[21:]):
         file.write_bytes(damaged)
         other_process()
-        emitted(kernel_of(), ISA, (), emit)
+        cached_code(kernel_of(), ISA, (), emit)
     assert emit.count == 4
 
 
@@ -96,5 +96,5 @@ def test_the_kernel_of_a_plug_in_is_generated_each_time(monkeypatch: pytest.Monk
     monkeypatch.setattr(cache, "OURS", ())
     emit = Emit()
     for _ in range(2):
-        emitted(kernel_of(), ISA, (), emit)
+        cached_code(kernel_of(), ISA, (), emit)
     assert emit.count == 2

@@ -41,7 +41,7 @@ _MOST = 256
 _recent: dict[str, KernelCode] = {}
 
 
-def emitted(
+def cached_code(
     op: KernelOp, isa: Isa, key_parts: Sequence[object], emit: Callable[[], KernelCode]
 ) -> KernelCode:
     """The code of a kernel: generated now, or for an equal kernel earlier.
