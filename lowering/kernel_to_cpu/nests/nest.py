@@ -126,14 +126,11 @@ def guards_of(
     extents: tuple[int, ...],
     type_: Tensor | None,
     outside: float,
-    zeros: Sequence[tuple[int, int]] = (),
 ) -> tuple[Guard, ...]:
     """The bounds a read must check: none where the range, or the zero halo, makes it safe."""
-    halo = zeros or [(0, 0)] * len(shape)
-    if type_ is not None:
+    halo: Sequence[tuple[int, int]] = [(0, 0)] * len(shape)
+    if type_ is not None and outside == 0.0:
         halo = layout_of(type_).halo
-    if outside != 0.0:
-        halo = [(0, 0)] * len(shape)
     needed: list[Guard] = []
     for e, size, (low, high) in zip(index, shape, halo, strict=True):
         first, last = range_of(e, extents)
