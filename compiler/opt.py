@@ -32,7 +32,7 @@ from ..dialects.files import cannot, write_whole
 from ..dialects.floats import Allowed
 from .checks.rewrite_recorder import RewriteRecorder
 from .checks.verify_module import verify_module
-from .commands.expected import Expectation, expectations, mismatches
+from .commands.expected_errors import Expectation, expectations, mismatches
 from .commands.opt_arguments import ArgumentParser, add_isoform_flags
 from .commands.pass_help import help_pass, list_passes
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours

@@ -20,7 +20,7 @@ from ...dialects.deadline import check_time
 from ...dialects.floats import VALUES
 from ...dialects.program import Program
 from ...lowering.kernel_to_cpu.isa import Isa
-from ...lowering.kernel_to_cpu.stored import ProgramStore
+from ...lowering.kernel_to_cpu.program_store import ProgramStore
 from ..frontends.program_file import check_weights, used_weights
 from .cpu_options import CpuOptions
 from .levels import place

@@ -26,8 +26,8 @@ from ...dialects.index import Index, flatten, iterators, normalise
 from ...dialects.scalars import Call, Read, factors
 from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_count, element_of, shape_of, tensor_type
-from .loops import Names
 from .match import Strides, row_major
+from .shared_loops import Names
 
 
 @dataclass(frozen=True)

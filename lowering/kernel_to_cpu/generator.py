@@ -11,10 +11,10 @@ from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import Program
 from .emit.types import F32
 from .isa import Isa
+from .measurement_key import machine_kind
 from .products import tiled_product
 from .products.contraction import conv_schedules, gemm_schedules
 from .session import CpuSession
-from .version import machine_kind
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ...dialects.index import Index
 from ...dialects.kernel import KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Tensor, element_of, tensor_type
-from ..algebra_to_kernel.loops import shared_loops
+from ..algebra_to_kernel.shared_loops import shared_loops
 from ..kernel_to_cpu.nests.merging import merge_loops
 from ..kernel_to_cpu.nests.nest import NestPlan, plan_nest
 from .element_types import memory_type, stored

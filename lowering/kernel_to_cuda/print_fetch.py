@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute
 
 from ...dialects.index import FloorDiv
-from .contraction import ProductOperand
 from .element_types import compute_type, literal, loaded
+from .match_contraction import ProductOperand
 from .print_index import Iterators, decode
 from .print_reads import guard_text
 from .schedule import PAD, TileSizes

@@ -17,8 +17,8 @@ from ...dialects.index import Index, row_major_strides
 from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nests.nest import ScopePlan, plan_nest
-from .contraction import MatrixProduct, ProductOperand, match_contraction
 from .element_types import compute_type, memory_type, stored
+from .match_contraction import MatrixProduct, ProductOperand, match_contraction
 from .nest import parameter
 from .print_fetch import SharedTile, TileFetch
 from .print_index import INT_LIMIT, Iterators, decode

@@ -18,8 +18,8 @@ from ...dialects.errors import UserError
 from ...dialects.types import Array
 from .device_array import DeviceArray, device_array
 from .device_runtime import DTYPES, DeviceRuntime, Work
+from .profiler_ranges import profiler_range, ranged
 from .program_data import ConvCall, CudaProgram, Gemm, Launch, Port, Step
-from .ranges import profiler_range, ranged
 
 
 class CudaSession:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import NestOp
 from ...dialects.types import tensor_type
-from ..algebra_to_kernel.loops import shared_loops
+from ..algebra_to_kernel.shared_loops import shared_loops
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.lanes import across_iterator, vector_iterator, widest
 from ..kernel_to_cpu.nests.merging import merge_loops

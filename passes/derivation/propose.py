@@ -30,8 +30,8 @@ from ..subprograms.proposals import (
 from .apply_steps import find_scope
 from .bound import least_of_program, least_of_scope
 from .derive import FoundDerivation, apply_found, apply_rules, is_unchanged
+from .flattening import ROWS
 from .isolate import isolate_all
-from .rows import ROWS
 from .rules import named
 from .search import DerivationSettings, FoundProgram, Searcher, Stop
 from .side_by_side import BATCH, SHARED

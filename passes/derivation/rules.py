@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
+from .flattening import every_flatten, flatten, merge_rows
 from .lift import family
 from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
-from .rows import every_flatten, flatten, merge_rows
 from .side_by_side import merge_batch, merge_shared
 from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, propose_nothing, single_step
 from .sums import (

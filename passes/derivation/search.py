@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
 from .body import body_of
+from .flattening import may_be_rows, merge_rows
 from .merges import merge_copies, traversal_merge
 from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
-from .rows import may_be_rows, merge_rows
 from .rules import EAGER, RULES
 from .side_by_side import MERGES, Merger, may_be_alike
 from .step import DerivationRule, DerivationStep, ProposalOptions

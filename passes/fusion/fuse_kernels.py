@@ -16,8 +16,12 @@ from ...dialects.floats import BITS, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ...dialects.program import add_provenance, main_of, provenance
 from ...dialects.types import byte_size, shape_of, tensor_type
-from ...lowering.algebra_to_kernel.loops import loop_extents, reads_single_positions, shared_loops
 from ...lowering.algebra_to_kernel.match import gemm_of, row_major
+from ...lowering.algebra_to_kernel.shared_loops import (
+    loop_extents,
+    reads_single_positions,
+    shared_loops,
+)
 from ..cost.flops import scope_work
 
 # A row of intermediate values is kept in a buffer on the stack of one thread.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from isoform.compiler.commands.expected import expectations, mismatches
+from isoform.compiler.commands.expected_errors import expectations, mismatches
 from isoform.compiler.opt import main
 from isoform.dialects.errors import UserError
 

@@ -10,7 +10,7 @@ from isoform.dialects.kernel import LoopsOp
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.dialects.types import tensor_type
-from isoform.lowering.algebra_to_kernel.loops import shared_loops
+from isoform.lowering.algebra_to_kernel.shared_loops import shared_loops
 from isoform.lowering.kernel_to_cpu.nests.merging import merge_loops
 from isoform.lowering.kernel_to_cpu.nests.nest import NestPlan, plan_nest
 from isoform.lowering.kernel_to_cpu.session import CpuSession

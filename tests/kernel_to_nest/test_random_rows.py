@@ -7,7 +7,7 @@ from support.random_rows import random_rows
 
 from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.targets.levels import place
-from isoform.lowering.kernel_to_cpu import emitted
+from isoform.lowering.kernel_to_cpu import code_cache
 from isoform.lowering.kernel_to_cpu.isa import runnable
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_nest import rows, rows_across
@@ -26,7 +26,7 @@ def _differs(seed: int) -> bool:
 
 
 def test_random_rows_compute_what_they_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emitted, "OURS", ())  # each kernel is generated here
+    monkeypatch.setattr(code_cache, "OURS", ())  # each kernel is generated here
     ways = Counter[str]()
 
     def noted(module: object, name: str) -> None:

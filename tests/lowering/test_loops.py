@@ -8,7 +8,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
-from isoform.lowering.algebra_to_kernel.loops import shared_loops
+from isoform.lowering.algebra_to_kernel.shared_loops import shared_loops
 
 X = GraphBuilder().input("x", (8, 8))
 

@@ -22,8 +22,8 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array, from_numpy
+from isoform.lowering.kernel_to_cpu.program_store import StoredSession
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_cpu.stored import StoredSession
 from isoform.lowering.onnx_to_graph import import_onnx
 
 KINDS = ("Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND")

@@ -9,7 +9,7 @@ import pytest
 
 from isoform.dialects import files
 from isoform.dialects.cache_folder import CacheFolder
-from isoform.lowering.kernel_to_cpu import version
+from isoform.lowering.kernel_to_cpu import measurement_key
 from isoform.passes.cost.cost_file import CostFile, Measured
 from isoform.passes.subprograms.decisions import Decision, DecisionRecord
 from isoform.passes.tuning.database import (
@@ -29,7 +29,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def kernels_of(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """Pretend that the sources of the kernels are these."""
-    monkeypatch.setattr(version, "_of_sources", lambda: state)
+    monkeypatch.setattr(measurement_key, "_of_sources", lambda: state)
 
 
 def test_a_changed_source_is_another_hash(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_a_changed_source_is_another_hash(tmp_path: Path) -> None:
 
 
 def test_every_source_that_is_hashed_is_there() -> None:
-    root = Path(version.__file__).resolve().parents[2]
-    for name in version.SOURCES:
+    root = Path(measurement_key.__file__).resolve().parents[2]
+    for name in measurement_key.SOURCES:
         path = root / name
         assert path.suffix == ".py" or any(path.glob("*.py")), name
         assert path.exists(), name

@@ -17,7 +17,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import STACK, ForOp, NestOp
 from isoform.dialects.types import tensor_type, to_numpy
-from isoform.lowering.algebra_to_kernel.loops import shared_loops
+from isoform.lowering.algebra_to_kernel.shared_loops import shared_loops
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
 from isoform.lowering.kernel_to_cpu.isa import Isa

@@ -10,8 +10,8 @@ from isoform.compiler.targets import cpu
 from isoform.compiler.targets.cpu import compile_cpu, program_key
 from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.dialects.program import Program
+from isoform.lowering.kernel_to_cpu.program_store import StoredSession
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_cpu.stored import StoredSession
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ def test_other_weights_options_or_code_are_other_programs(monkeypatch):
 
 def test_the_state_of_the_package_names_each_source_file():
     state = PACKAGE_STATE()
-    assert "stored.py" in state
+    assert "program_store.py" in state
     assert "cpu.py" in state
 
 

@@ -7,10 +7,10 @@ from xdsl.dialects.builtin import f32
 
 from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
 from isoform.dialects.index import Index, iterators
-from isoform.passes.derivation import rows
+from isoform.passes.derivation import flattening
 from isoform.passes.derivation.body import Link, body_of, build
+from isoform.passes.derivation.flattening import flatten, merge_rows
 from isoform.passes.derivation.replace import Replacer
-from isoform.passes.derivation.rows import flatten, merge_rows
 from isoform.passes.derivation.side_by_side import Merger, merge_shared
 from isoform.passes.derivation.traversals import split_traversal
 from isoform.passes.equivalence.evaluator import Evaluator
@@ -166,7 +166,7 @@ def test_a_merger_keeps_what_random_products_compute() -> None:
 
 def test_without_its_guards_a_merger_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: rows and taps past an operand's own are read as if they were its own."""
-    monkeypatch.setattr(rows, "Guard", lambda index, extent: Guard(index * 0, 1))
+    monkeypatch.setattr(flattening, "Guard", lambda index, extent: Guard(index * 0, 1))
     wrong = sum(not keeps(first, second, made) for first, second, made in random_pairs(30))
     assert wrong > 5
 
