@@ -93,7 +93,9 @@ def run_pipeline(
 
 
 def in_debug_mode() -> bool:
-    """Whether pipelines of our own are verified after every pass, as tests do."""
+    """Whether pipelines of our own are verified after every pass, and nothing that `optimize` found
+    is remembered: for tests.
+    """
     return os.environ.get("ISOFORM_DEBUG", "0") not in ("", "0")
 
 

@@ -70,7 +70,7 @@ class _Driver(CSEDriver):
         if len(region.blocks) != 1:
             return
         outer = self._known_ops
-        assert isinstance(outer, _Known) or not outer._known_ops
+        # An op that is isolated from above begins with xDSL's own scope, which is empty.
         self._known_ops = _Known(outer if isinstance(outer, _Known) else None)
         self._simplify_block(region.block)
         self._known_ops = outer

@@ -18,6 +18,7 @@ from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ..frontends.program_file import module_text, parse, used_weights
+from ..pass_manager import in_debug_mode
 from ..plugin import any_in_use
 from ..targets.cpu import compiler_key, identities
 from .records import Comparison, ComparisonRequest, Searched
@@ -74,11 +75,11 @@ class AnswerMemory:
         request: ComparisonRequest,
         budget: float,
     ) -> AnswerMemory | None:
-        """The place for a question; None without a cache folder, or where plug-ins are in use: a
-        plug-in's file may say something else next time.
+        """The place for a question; None without a cache folder, in debug mode, or where plug-ins
+        are in use: a plug-in's file may say something else next time.
         """
         folder = CacheFolder()
-        if not folder.usable or folder.path is None or any_in_use():
+        if not folder.usable or folder.path is None or any_in_use() or in_debug_mode():
             return None
         parts = (
             str(GENERATION),

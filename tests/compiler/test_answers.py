@@ -12,7 +12,6 @@ from isoform.compiler.api import optimize
 from isoform.compiler.commands.subcommands import explain
 from isoform.compiler.frontends.program_file import module_text
 from isoform.compiler.search import acceptance, optimizer
-from isoform.compiler.search.answers import AnswerMemory
 from isoform.compiler.search.strategies import Strategy
 from isoform.compiler.targets import cpu
 from isoform.dialects.builder import GraphBuilder
@@ -20,8 +19,6 @@ from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.passes.cost.cost_file import CostFile
 from isoform.passes.search_result import Applied, SearchResult, StopReason
-
-LOAD = AnswerMemory.load
 
 
 class Searches:
@@ -42,10 +39,10 @@ class Searches:
 
 
 @pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, searched: None) -> Searches:
+def searches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Searches:
     made = Searches()
     use(monkeypatch, made)
-    monkeypatch.setattr(AnswerMemory, "load", LOAD)
+    monkeypatch.setenv("ISOFORM_DEBUG", "0")
     monkeypatch.setattr(cpu, "_package_state", lambda: "frozen")
     monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path / "cache"))
     return made
@@ -163,6 +160,13 @@ def test_a_damaged_answer_is_searched_again(searches: Searches, tmp_path: Path):
         file.write_text(damaged)
         optimize(program(), target="h100")
     assert searches.count == 5
+
+
+def test_in_debug_mode_nothing_is_remembered(searches: Searches, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ISOFORM_DEBUG", "1")
+    for _ in range(2):
+        optimize(program(), target="h100")
+    assert searches.count == 2
 
 
 def test_with_a_plugin_nothing_is_remembered(searches: Searches, tmp_path: Path):
