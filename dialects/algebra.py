@@ -174,7 +174,7 @@ class ScopeOp(IRDLOperation):
 
     @property
     def is_sum(self) -> bool:
-        """Whether the scope sums over iterators: a contraction, with its additions in any order."""
+        """Whether it has summed iterators and its reduction is `sum`: additions in any order."""
         return bool(self.summation) and self.reduction.data == "sum"
 
     def verify_(self) -> None:

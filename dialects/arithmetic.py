@@ -144,14 +144,14 @@ def held(value: Array, element: Attribute) -> Array:
     dtype, wide = to_numpy(element), reference_dtype(element)
     with np.errstate(all="ignore"):
         if not is_float(element):
-            whole = _whole(value, dtype) if value.dtype.kind == "f" else value.astype(wide)
+            whole = _to_integers(value, dtype) if value.dtype.kind == "f" else value.astype(wide)
             return whole if dtype == wide else whole.astype(dtype).astype(wide)
         if is_half(element):  # through float32, as processors do it
             value = value.astype(np.float32)
         return value.astype(dtype, copy=False).astype(wide, copy=False)
 
 
-def _whole(value: Array, dtype: np.dtype) -> Array:
+def _to_integers(value: Array, dtype: np.dtype) -> Array:
     """Convert floats to integers that `dtype` can hold, in 64 bits."""
     info, wide = np.iinfo(dtype), np.int64 if dtype.kind == "i" else np.uint64
     known = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf))

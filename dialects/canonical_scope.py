@@ -193,7 +193,7 @@ def _of_literal(function: str, args: Sequence[Expr], extents: Extents) -> Expr |
     if any(n is None and a.token != token for n, a in zip(fixed, args, strict=True)):
         return None
     source = read.source
-    if not isinstance(source, Leaf) or not source.data or not _inside(read, extents):
+    if not isinstance(source, Leaf) or not source.data or not _stays_inside(read, extents):
         return None
     values = [value_at(function, [v if n is None else n for n in fixed]) for v in source.data]
     known = tuple(v for v in values if v is not None)
@@ -203,7 +203,7 @@ def _of_literal(function: str, args: Sequence[Expr], extents: Extents) -> Expr |
     return factor(Read(made, read.index), extents)
 
 
-def _inside(read: Read, extents: Extents) -> bool:
+def _stays_inside(read: Read, extents: Extents) -> bool:
     """Whether a read never leaves its source."""
     ranges = [range_of(e, extents) for e in read.index]
     return all(a >= 0 and b < n for (a, b), n in zip(ranges, read.source.shape, strict=True))

@@ -262,19 +262,19 @@ def render_factor(factor: Factor, names: Sequence[str]) -> str:
         case Symbol(value):
             return f"'{value}'"
         case Apply(function, args, depth):
-            inside = _inside(names, depth)
+            inside = _names_inside(names, depth)
             texts = [render(a, inside) for a in args]
             texts = sorted(texts) if function in COMMUTATIVE else texts
             return f"f{digest(f'{function}({depth if not names else None};{texts})')}"
         case Reduce(kind, sums, arg, depth):
-            inside = _inside(names, depth)
+            inside = _names_inside(names, depth)
             depth = depth if not names else None
             return f"r{digest(f'{kind}{sums}{depth}{render(arg, inside)}')}"
         case _:
             raise TypeError(f"not a factor: {factor}")
 
 
-def _inside(names: Sequence[str], depth: int) -> Sequence[str]:
+def _names_inside(names: Sequence[str], depth: int) -> Sequence[str]:
     """Names inside a function: iterators of inner sums are named by nesting depth."""
     if not names:
         return names

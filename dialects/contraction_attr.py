@@ -176,11 +176,11 @@ def _of(scope: ScopeOp) -> ContractionAttr | None:
     for side in (found, found.swapped()):
         convolution = convolution_of(side)
         if convolution is not None:
-            return _made(scope, side, convolution)
-    return _made(scope, found, None)
+            return _attribute_of(scope, side, convolution)
+    return _attribute_of(scope, found, None)
 
 
-def _made(
+def _attribute_of(
     scope: ScopeOp, found: Contraction[int], convolution: ConvolutionDims | None
 ) -> ContractionAttr:
     reads = (found.first.read, found.second.read)

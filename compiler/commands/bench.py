@@ -89,6 +89,7 @@ def _bench(
     better = optimizer.improve(program, strict_nan=strict) if improve else program
     session = Session(better, compile_cpu(better, options))
     run = partial(session.run, None, feeds)
+    # `key` names what the user allows beside the defaults, such as fast-math; else it is empty.
     settings = (
         f"effort {options.effort}, tolerance {options.tolerance:g} {options.floats.key}".strip()
     )

@@ -40,7 +40,11 @@ def bisect_command(arguments: Namespace) -> int:
     passes = make_passes(pipeline, universe.all_passes)
     context = _context(universe, program)
     culprit = bisect(program, passes, context, arguments.seed, arguments.budget)
-    outcome = None if culprit is not None or result is None else _whole(arguments, program, result)
+    outcome = (
+        None
+        if culprit is not None or result is None
+        else _why_not_the_program(arguments, program, result)
+    )
     _print(arguments, pipeline, culprit, outcome)
     return 0 if culprit is None and outcome is None else 1
 
@@ -82,7 +86,7 @@ def _context(universe: Universe, program: Program) -> WeightContext:
     return WeightContext(**fields, weights=program.weights)
 
 
-def _whole(arguments: Namespace, program: Program, result: Program) -> str | None:
+def _why_not_the_program(arguments: Namespace, program: Program, result: Program) -> str | None:
     """Why B is not the program although its passes keep it, or None."""
     check_comparable(program, result)
     verdict = compare(program, result, seed=arguments.seed, budget=arguments.budget)

@@ -178,7 +178,7 @@ def _call(name: str) -> Step:
     return lambda torch, op, args: getattr(torch, name)(*args)
 
 
-def _even(torch: Torch, op: GraphOp, x: Any, fill: float) -> tuple[Any, list[int]]:
+def _padded_to_even(torch: Torch, op: GraphOp, x: Any, fill: float) -> tuple[Any, list[int]]:
     """Pad x by the difference of begin and end pads; return the remaining even pads."""
     pads = op.ints("pads")
     half = len(pads) // 2
@@ -190,7 +190,7 @@ def _even(torch: Torch, op: GraphOp, x: Any, fill: float) -> tuple[Any, list[int
 
 
 def _conv(torch: Torch, op: GraphOp, args: Sequence[Any]) -> Any:
-    x, pads = _even(torch, op, args[0], 0.0)
+    x, pads = _padded_to_even(torch, op, args[0], 0.0)
     call = getattr(torch.nn.functional, f"conv{len(pads)}d")
     bias = args[2] if len(args) > 2 else None
     groups = op.value("groups")
@@ -209,7 +209,7 @@ def _conv_transpose(torch: Torch, op: GraphOp, args: Sequence[Any]) -> Any:
 
 
 def _max_pool(torch: Torch, op: GraphOp, args: Sequence[Any]) -> Any:
-    x, pads = _even(torch, op, args[0], float("-inf"))
+    x, pads = _padded_to_even(torch, op, args[0], float("-inf"))
     call = getattr(torch.nn.functional, f"max_pool{len(pads)}d")
     sizes = (op.ints("kernel"), op.ints("strides"), pads, op.ints("dilations"))
     return call(x, *sizes, op.value("ceil_mode"))

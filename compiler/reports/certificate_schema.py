@@ -48,8 +48,8 @@ _DIFFERENCE = _object(
     elements=_COUNT,  # of the output
     witness={"type": "boolean"},
     seed=_COUNT,
-    scale={"type": "number"},
-    inside=_TEXT,
+    scale={"type": "number"},  # of the drawn inputs that show it
+    inside=_TEXT,  # the value where the difference begins, if that is not the output
 )
 _VERDICT = _object(
     kind=_KIND,

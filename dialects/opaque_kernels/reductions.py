@@ -42,21 +42,21 @@ def _sum_square(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     return np.sum(x * x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _wide(x: Array) -> Array:
+def _integers_as_float64(x: Array) -> Array:
     return x.astype(np.float64) if x.dtype.kind in "iu" else x
 
 
 def _l2(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    x = _wide(x)
+    x = _integers_as_float64(x)
     return np.sqrt(np.sum(x * x, axis=axes, keepdims=keep))
 
 
 def _log_sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.log(np.sum(_wide(x), axis=axes, keepdims=keep))
+    return np.log(np.sum(_integers_as_float64(x), axis=axes, keepdims=keep))
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    x = _wide(x)
+    x = _integers_as_float64(x)
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     found = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top

@@ -33,7 +33,7 @@ def _grid_sample(call: NodeCall) -> list[Array]:
     points = np.moveaxis(grid[..., ::-1], -1, 0).astype(np.float64)
     at = [_pixels(p, n, align) for p, n in zip(points, size, strict=True)]
     if padding != "zeros" and mode != "cubic":
-        at = [_inside(p, n, align, padding) for p, n in zip(at, size, strict=True)]
+        at = [_moved_inside(p, n, align, padding) for p, n in zip(at, size, strict=True)]
     taps = [_taps(p, mode) for p in at]
     found = np.zeros((*x.shape[:2], *grid.shape[1:-1]), np.float64)
     for choice in itertools.product(*taps):
@@ -47,7 +47,7 @@ def _pixels(point: Array, n: int, align: bool) -> Array:
     return (point + 1) / 2 * (n - 1) if align else ((point + 1) * n - 1) / 2
 
 
-def _inside(at: Array, n: int, align: bool, padding: str) -> Array:
+def _moved_inside(at: Array, n: int, align: bool, padding: str) -> Array:
     """Positions moved into the image: to its border, or reflected at it."""
     if padding == "border":
         return np.clip(at, 0, n - 1)
@@ -84,7 +84,7 @@ def _read(x: Array, positions: list[Array], align: bool, padding: str) -> Array:
     for p, n in zip(positions, x.shape[2:], strict=True):
         if padding == "zeros":
             outside = outside | (p < 0) | (p >= n)
-        moved = np.clip(p, 0, n - 1) if padding == "zeros" else _inside(p, n, align, padding)
+        moved = np.clip(p, 0, n - 1) if padding == "zeros" else _moved_inside(p, n, align, padding)
         found.append(np.rint(moved).astype(np.int64))
     batch = np.arange(x.shape[0]).reshape(-1, *[1] * (positions[0].ndim - 1))
     values = np.moveaxis(x, 1, -1)[(batch, *found)]

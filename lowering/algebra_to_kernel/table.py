@@ -331,7 +331,7 @@ def _strided(
 ) -> list[Placement]:
     """Which operands are strided views for BLAS; then again with a batch iterator split off."""
     lines = ("m", "n")
-    views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
+    views = [_operand_view(found, p, groups, lines[p]) for p in (0, 1)]
     placements: list[Placement] = [(_in_place(found, views), None)]
     for position in (0, 1) if kernel.batch_stride_zero else ():
         if views[position] is None:
@@ -355,7 +355,7 @@ def _is_smaller(one: Operand[Read], other: Operand[Read]) -> bool:
     return math.prod(one.shape) <= math.prod(other.shape)
 
 
-def _side(
+def _operand_view(
     found: ScopeContraction, position: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> _View | None:
     """An operand as a view with one stride for its line (m or n), one for k, one for the batch."""
@@ -400,7 +400,7 @@ def _peeled(
         return None, None
     for k in groups[line]:
         left = tuple(j for j in groups[line] if j != k)
-        view = _side(found, position, {**groups, line: left, "batch": (k,)}, line)
+        view = _operand_view(found, position, {**groups, line: left, "batch": (k,)}, line)
         if view is not None:
             return _View({**view.orders, "batch": ()}, view.strides), k
     return None, None

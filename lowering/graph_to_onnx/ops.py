@@ -78,7 +78,7 @@ def g2bmm(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]
     """
     batch, rows, columns = op.type.get_shape()
     dilation = op.value("dilation")
-    reach = op.value("width") * dilation
+    reach = op.value("width") * dilation  # rows of y before and after row i that the band holds
     around = writer.integers([0, reach, 0, 0, reach, 0], "pads")
     padded = writer.emit("Transpose", [writer.emit("Pad", [inputs[1], around])], perm=[0, 2, 1])
     product = writer.emit("MatMul", [inputs[0], padded])
@@ -127,6 +127,7 @@ def resample(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[s
     """
     shape, (taps, out) = shape_of(op.operands[0]), shape_of(op.operands[1])
     axis, rank = op.value("axis"), len(shape)
+    # `per` is the denominator of the step.
     first = [(op.value("step") * k + op.value("shift")) // op.value("per") for k in range(out)]
     low = max(0, -min(first, default=0))
     high = max(0, max(first, default=0) + taps - shape[axis])

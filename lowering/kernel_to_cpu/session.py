@@ -234,11 +234,11 @@ class CpuSession:
             if calls is None:
                 segments += [Segment(host=self._host(op)), Segment()]
             else:
-                segments[-1].calls += [self._settled(call) for call in calls]
+                segments[-1].calls += [self._with_stored_constants(call) for call in calls]
             self.constants.clear()  # kernels have packed or aligned copies of their constants
         return [s for s in segments if s.calls or s.host is not None]
 
-    def _settled(self, call: KernelCall) -> KernelCall:
+    def _with_stored_constants(self, call: KernelCall) -> KernelCall:
         """The call, its constants stored as it reads them: they are never all in memory twice."""
         arguments = list(call.arguments)
         for k, argument in enumerate(arguments):
@@ -276,13 +276,13 @@ class CpuSession:
             case ConvOp():
                 return lower_conv(op, self.constants, self.isa)
             case AttentionOp():
-                return [self._whole(op, emit_attention)]
+                return [self._single_call(op, emit_attention)]
             case TiledProductOp():
                 return lower_tiled_product(op, self.constants, self.isa)
             case _:  # loops, and the kernels of plug-ins, whose scopes are their meaning
-                return [self._whole(op, emit_loops if tile_of(op) is None else emit_tiles)]
+                return [self._single_call(op, emit_loops if tile_of(op) is None else emit_tiles)]
 
-    def _whole(self, op: Kernel, emit: Callable[[Kernel, Isa], KernelCode]) -> KernelCall:
+    def _single_call(self, op: Kernel, emit: Callable[[Kernel, Isa], KernelCode]) -> KernelCall:
         """The one call of an op that reads its operands as they are."""
         code = cached_code(op, self.isa, (), lambda: emit(op, self.isa))
         return KernelCall(code, tuple(Argument(value) for value in (*op.inputs, op.result)))

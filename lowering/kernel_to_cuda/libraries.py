@@ -82,7 +82,7 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
     found = op.parameters
     data = op.outer(found.data)
     inside = tuple(shape_of(data)[dim] for dim in found.data_order[2:])
-    if not _same_shape(op) or not _even(found, inside, found.sizes):
+    if not _same_shape(op) or not _needs_even_pads(found, inside, found.sizes):
         return None
     weights = number_of_filter(op, found, filter_)
     dims = filter_dims(found)
@@ -106,7 +106,9 @@ def number_of_filter(op: ConvOp, found: ConvParameters, filter_: Callable[[SSAVa
     return filter_(op.outer(found.weights))
 
 
-def _even(found: ConvParameters, inside: tuple[int, ...], outside: tuple[int, ...]) -> bool:
+def _needs_even_pads(
+    found: ConvParameters, inside: tuple[int, ...], outside: tuple[int, ...]
+) -> bool:
     """Whether the result's size needs equal pads before and after; two dims are needed."""
     if found.transposed:
         inside, outside = outside, inside
@@ -154,7 +156,7 @@ def _fused(op: ConvOp, found: ConvParameters, number: Number) -> Fused | None:
                 return None
             case _:
                 pass
-        terms = _summands(expr)
+        terms = _added_reads(expr)
         if terms is None or sum(_reads(t, before, here) for t in terms) != 1:
             return None
         added += [t for t in terms if not _reads(t, before, here)]
@@ -169,13 +171,13 @@ def _fused(op: ConvOp, found: ConvParameters, number: Number) -> Fused | None:
     return Fused(ConvTensor(number(bias), 0, flat, _dense(flat)), *residual)
 
 
-def _summands(expr: Expr) -> list[Read] | None:
+def _added_reads(expr: Expr) -> list[Read] | None:
     """The reads that an expression adds up; None if it is not a sum of reads."""
     match expr:
         case Read():
             return [expr]
         case Call("add", (left, right)):
-            parts = [_summands(left), _summands(right)]
+            parts = [_added_reads(left), _added_reads(right)]
             return None if None in parts else [r for part in parts for r in part or ()]
         case _:
             return None

@@ -185,14 +185,14 @@ class _Matcher:
     def _moved(self, index: Sequence[Index]) -> tuple[Index, ...]:
         return tuple(normalise(e.substitute(self.images), self.extents) for e in index)
 
-    def _side(self, operand: Operand[int]) -> ProductOperand:
+    def _product_operand(self, operand: Operand[int]) -> ProductOperand:
         source = self.op.scopes[0].inputs[operand.read]
         index, type_ = self._moved(operand.index), self.types[source]
         guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
         return ProductOperand(source, index, address(index, type_), guards)
 
     def run(self) -> MatrixProduct | None:
-        sides = [self._side(operand) for operand in self.found.operands]
+        sides = [self._product_operand(operand) for operand in self.found.operands]
         traversal = self._moved([Index.iterator(k) for k in range(self.rank)])
         out = address(traversal, without_halo(self.op.type))
         for first, second in (sides, sides[::-1]):

@@ -88,12 +88,12 @@ def _points(nest: Nest) -> tuple[int, int]:
     threads = threads_of(nest.op, THREADS)
     point_number(writer, over, order, threads)
     for scope in nest.plan.scopes:
-        nest.env.values[scope.op.result] = _kept(nest, scope)
+        nest.env.values[scope.op.result] = _named_if_reused(nest, scope)
     nest.store(nest.env.values[nest.plan.root.op.result])
     return max(1, -(-count // threads)), threads
 
 
-def _kept(nest: Nest, scope: ScopePlan) -> Text:
+def _named_if_reused(nest: Nest, scope: ScopePlan) -> Text:
     """The scope's value at the point, under a name if it is used more than once."""
     value = scope_value(nest.writer, nest.env, scope)
     if len(list(scope.op.result.uses)) <= 1 or value.text.isidentifier():

@@ -98,8 +98,8 @@ class _Tiled:
         op, found = self.op, self.found
         first, second = ("data", "weights") if isinstance(op, ConvOp) else ("a", "b")
         sides = [
-            self._side(first, found.a, found.rows),
-            self._side(second, found.b, found.columns),
+            self._tile_operand(first, found.a, found.rows),
+            self._tile_operand(second, found.b, found.columns),
         ]
         self.a, self.b = (side for _, side in sides)
         arguments = list(op.body.block.args)
@@ -116,7 +116,7 @@ class _Tiled:
     def _outer(self, argument: SSAValue) -> SSAValue:
         return self.op.inputs[list(self.op.body.block.args).index(argument)]  # pyright: ignore
 
-    def _side(
+    def _tile_operand(
         self, name: str, side: ProductOperand, group: tuple[int, ...]
     ) -> tuple[CudaParameter, ProductOperand]:
         """A parameter for one operand; a constant is packed in the order of its fetches."""

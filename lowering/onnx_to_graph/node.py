@@ -214,6 +214,7 @@ class OnnxNode:
         return OnnxValue.of_array(full, array).ssa(self.build, self.fresh, self.where)
 
     def together(self, *values: SSAValue) -> list[SSAValue]:
+        """The values broadcast to one shape."""
         return self.build.broadcast_together(*values)
 
     def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:

@@ -72,7 +72,7 @@ def layer_normalization(node: OnnxNode) -> list[SSAValue]:
     axis = node.axis(node.int("axis", -1), len(shape_of(x)))
     epsilon = node.float("epsilon", 1e-5)
     normal = shape_of(x)[axis:]
-    parameters = [_over(node, k, normal) for k in (1, 2) if node.has(k)]
+    parameters = [_broadcast_parameter(node, k, normal) for k in (1, 2) if node.has(k)]
     results = [build.layer_norm(x, *parameters, axis=axis, epsilon=epsilon)]
     if node.wants(1) or node.wants(2):
         axes = list(range(axis, len(shape_of(x))))
@@ -84,7 +84,7 @@ def layer_normalization(node: OnnxNode) -> list[SSAValue]:
     return results
 
 
-def _over(node: OnnxNode, k: int, shape: tuple[int, ...]) -> SSAValue:
+def _broadcast_parameter(node: OnnxNode, k: int, shape: tuple[int, ...]) -> SSAValue:
     """A parameter broadcast to the normalised dims; NotNative if it varies over the others."""
     value = node.cast(node[k], element_of(node[0]))
     extra = len(shape_of(value)) - len(shape)

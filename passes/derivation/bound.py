@@ -69,7 +69,7 @@ def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
         return 0.0
     if not _tells_apart(body):
         return 0.0
-    empty = sum(1.0 - _inside(row, size, body.extents) for row, size in body.rows())
+    empty = sum(1.0 - _share_inside(row, size, body.extents) for row, size in body.rows())
     operations = 2.0 * math.prod(body.extents) * max(0.0, 1.0 - empty)
     if one_product:
         return operations * (_left([TAPS, TAPS]) if has_fast_form(root) else 1.0)
@@ -104,7 +104,7 @@ def _taps(match: Match) -> list[int]:
     return [math.ceil(match.contraction.extents[w.inner] / w.stride) for w in match.windows]
 
 
-def _inside(row: Index, size: int, extents: Sequence[int]) -> float:
+def _share_inside(row: Index, size: int, extents: Sequence[int]) -> float:
     """The share of the iterators' values for which an index is inside its operand."""
     used = [(k, c) for k, c in row.terms if isinstance(k, int)]
     if math.prod(extents[k] for k, _ in used) > MOST_POSITIONS:

@@ -193,7 +193,9 @@ def _owns(body: SumOfProducts) -> tuple[_Own, ...]:
 def _steps(body: SumOfProducts) -> dict[Source, list[tuple[int, ...]]]:
     """For each operand that may be shared, by which steps sums move along its dims."""
     return {
-        one.shared.source: [tuple(c for _, c in _apart(e, body.rank)[1]) for e in one.shared.index]
+        one.shared.source: [
+            tuple(c for _, c in _without_sums(e, body.rank)[1]) for e in one.shared.index
+        ]
         for one in _owns(body)
     }
 
@@ -219,7 +221,10 @@ def _fit(one: _Own, other: _Own) -> _Fit | None:
     windows: list[_Window] = []
     left: list[tuple[Index, Index]] = []
     for dim, (e, f) in enumerate(rows):
-        (e, e_sums), (f, f_sums) = _apart(e, one.body.rank), _apart(f, other.body.rank)
+        (e, e_sums), (f, f_sums) = (
+            _without_sums(e, one.body.rank),
+            _without_sums(f, other.body.rank),
+        )
         if e_sums or f_sums:
             window = _window(dim, (one.body, other.body), (e_sums, f_sums), f.constant - e.constant)
             if window is None:
@@ -237,7 +242,7 @@ def _fit(one: _Own, other: _Own) -> _Fit | None:
     return _Fit(images, tuple(windows))
 
 
-def _apart(e: Index, rank: int) -> tuple[Index, list[tuple[int, int]]]:
+def _without_sums(e: Index, rank: int) -> tuple[Index, list[tuple[int, int]]]:
     """An index without its sums, and those with their coefficients."""
     sums = [(k, c) for k, c in e.terms if isinstance(k, int) and k >= rank]
     for k, c in sums:

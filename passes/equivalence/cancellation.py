@@ -98,6 +98,7 @@ def without_signs(expr: Expr, extents: Extents, read: Callable[[Read], Read] = _
         value = constant(term.coefficient if _is_exempt(term) else abs(term.coefficient))
         for f in term.factors:
             value = multiply(value, _factor(f, inner_extents, read), inner_extents)
+        # `bind` sums over the last iterators.
         total.append(bind(value, extents, term.sums) if term.sums else value)
     return add(*total)
 

@@ -161,13 +161,13 @@ class Climber:
         parts: dict[int, float] = {}
         for seed in seeds:
             both = (_sum(self.center, {seed: 1.0}, turn * aside) for turn in (1, -1))
-            one, other = (self._shown(steps, k) for steps in both)
+            one, other = (self._effect_on_outputs(steps, k) for steps in both)
             parts[seed] = one - other
             if self._is_over():
                 return {}
         return _unit(parts)
 
-    def _shown(self, steps: Mapping[int, float], k: float) -> float:
+    def _effect_on_outputs(self, steps: Mapping[int, float], k: float) -> float:
         """How much a fault that is k times as large changes the outputs, for inputs of one size."""
         amplified = _Amplified(
             self.program_pair, self.fault, self.seed, tuple(sorted(steps.items()))

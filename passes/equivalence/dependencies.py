@@ -35,8 +35,8 @@ class Dependencies:
     def of(self, source: Source) -> frozenset[str]:
         """The dependencies of a whole source, even if it is cut itself."""
         if not isinstance(source, Scope):
-            return self._within(source, _whole(source))
-        return self._opened(source, _whole(source))
+            return self._within(source, _full_ranges(source))
+        return self._opened(source, _full_ranges(source))
 
     def _within(self, source: Source, box: Box) -> frozenset[str]:
         if isinstance(source, Leaf) and source.data is not None:
@@ -47,7 +47,7 @@ class Dependencies:
 
     def _opened(self, source: Scope, box: Box) -> frozenset[str]:
         if self.nested >= MOST_NESTED:
-            box = _whole(source)
+            box = _full_ranges(source)
         key = (source.token, box)
         if key not in self.known:
             self.nested += 1
@@ -64,7 +64,7 @@ class Dependencies:
                 match f:
                     case Read(source, index):
                         ranges = [_range(e, wide) for e in index]
-                        yield from self._within(source, _inside(ranges, source.shape))
+                        yield from self._within(source, _clipped(ranges, source.shape))
                     case Apply(_, args, depth):
                         for arg in args:
                             yield from self._expression(arg, wide[:depth])
@@ -75,7 +75,7 @@ class Dependencies:
                         pass
 
 
-def _whole(source: Source) -> Box:
+def _full_ranges(source: Source) -> Box:
     return tuple((0, n - 1) for n in source.shape)
 
 
@@ -98,7 +98,7 @@ def _is_outside(f: object, box: Box) -> bool:
             return False
 
 
-def _inside(ranges: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
+def _clipped(ranges: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
     """The part of ranges inside a shape; if it is empty, the shape's first position."""
     clipped = [(max(a, 0), min(b, n - 1)) for (a, b), n in zip(ranges, shape, strict=True)]
     return tuple((a, b) if a <= b else (0, 0) for a, b in clipped)

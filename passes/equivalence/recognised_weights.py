@@ -130,11 +130,11 @@ class ConstantValues:
                 exact = self.exact[value]
                 digits = layout(wanted, exact, near) if np.isfinite(exact).all() else None
                 if digits is not None:
-                    yield value, digits, self._apart(array, value, positions_of(digits))
+                    yield value, digits, self._distances(array, value, positions_of(digits))
             except UserError:  # an op that cannot be evaluated
                 continue
 
-    def _apart(self, array: Array, value: SSAValue, order: Array) -> Array:
+    def _distances(self, array: Array, value: SSAValue, order: Array) -> Array:
         """The distance of each number of a weight from a value in some dim order, in units."""
         exact = self.exact[value].reshape(-1)[order]
         found = array.reshape(-1)

@@ -57,7 +57,7 @@ def fused(cover: Cover, product: object, image: Source, weights: Source) -> Corr
     dims = (0, *range(2, len(image.shape)))
     every = [_placed(product, image, weights, windows, dim) for dim in dims]
     shape, starts = min(every, key=lambda found: math.prod(found[0]))
-    made = product.build(_beside(image, windows, starts, shape), weights)
+    made = product.build(_in_one_tensor(image, windows, starts, shape), weights)
     terms = right(cover, made)
     for window, start in zip(windows, starts, strict=True):
         shift = [start[0], 0]
@@ -180,7 +180,7 @@ def _placed(
     return tuple(shape), starts
 
 
-def _beside(
+def _in_one_tensor(
     image: Source, windows: Sequence[_Window], starts: Sequence[Sequence[int]], shape: Extents
 ) -> Scope:
     """The image and the windows in one tensor, with zeros between."""

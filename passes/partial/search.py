@@ -244,13 +244,13 @@ def shrunk(programs: Sequence[Scope]) -> tuple[list[Scope], dict[Leaf, Source]]:
     expr = joined.expr if len(programs) == 1 else Inliner().inline_scope(joined)
     expr, _, shape = shrink(expr, expr, joined.shape, _KEPT)
     whole = scope(shape, joined.element, expr)
-    small = [whole] if len(programs) == 1 else _apart(whole, programs)
+    small = [whole] if len(programs) == 1 else _separate_parts(whole, programs)
     of = {f"shrunk {leaf.token}": leaf for program in programs for leaf in leaves_of(program)}
     leaves = [leaf for program in small for leaf in leaves_of(program)]
     return small, {leaf: of.get(leaf.identity, leaf) for leaf in leaves}
 
 
-def _apart(whole: Scope, programs: Sequence[Scope]) -> list[Scope]:
+def _separate_parts(whole: Scope, programs: Sequence[Scope]) -> list[Scope]:
     """The parts that are side by side in `whole`, separately."""
     made: list[Scope] = []
     start = 0

@@ -45,9 +45,9 @@ class _Depthwise:
         self.widths = balanced(width, max(1, schedule.rows // rows))
         self.vectors = -(-spec.in_channels // self.lanes)
         self.bands = spec.batch * depth * len(self.heights)
-        self.vector_chunk = _piece(self.vectors, self.bands)
+        self.vector_chunk = _count_per_item(self.vectors, self.bands)
         self.vector_chunks = -(-self.vectors // self.vector_chunk)
-        self.width_chunk = _piece(len(self.widths), self.bands * self.vector_chunks)
+        self.width_chunk = _count_per_item(len(self.widths), self.bands * self.vector_chunks)
         self.width_chunks = -(-len(self.widths) // self.width_chunk)
 
     @property
@@ -62,7 +62,7 @@ class _Depthwise:
         return sum((t * d + p * s) * stride for t, d, p, s, stride in terms)
 
 
-def _piece(count: int, items: int) -> int:
+def _count_per_item(count: int, items: int) -> int:
     """Choose how much of `count` one item takes, given the number of items without cutting."""
     return max(1, min(count, count * items // _ITEMS))
 
