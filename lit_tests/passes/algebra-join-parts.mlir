@@ -38,3 +38,18 @@ func.func @main(%x: tensor<7x9xf32>, %w: tensor<9x6xf32>) -> (tensor<7x4xf32>, t
   %u = algebra.scope (m: 7, n: 1) exp(%o[m, n + 5]) : tensor<7x1xf32>
   func.return %q, %r, %t, %u : tensor<7x4xf32>, tensor<7x2xf32>, tensor<7x4xf32>, tensor<7x1xf32>
 }
+
+// -----
+
+// What adds parts of two products is one scope that reads both.
+// CHECK-LABEL: func.func @main
+// CHECK:      [[ALL:%\w+]] = algebra.scope (m: 7, n: 6) exp(%p[m, n] + %o[m, n]) : tensor<7x6xf32>
+// CHECK-NEXT: %q = algebra.scope (m: 7, n: 4) [[ALL]][m, n] : tensor<7x4xf32>
+// CHECK-NEXT: %r = algebra.scope (m: 7, n: 2) [[ALL]][m, n + 4] : tensor<7x2xf32>
+func.func @main(%x: tensor<7x9xf32>, %h: tensor<7x5xf32>, %w: tensor<9x6xf32>, %u: tensor<5x6xf32>) -> (tensor<7x4xf32>, tensor<7x2xf32>) {
+  %p = algebra.scope (m: 7, n: 6) sum (k: 9) %x[m, k] * %w[k, n] : tensor<7x6xf32>
+  %o = algebra.scope (m: 7, n: 6) sum (k: 5) %h[m, k] * %u[k, n] : tensor<7x6xf32>
+  %q = algebra.scope (m: 7, n: 4) exp(%p[m, n] + %o[m, n]) : tensor<7x4xf32>
+  %r = algebra.scope (m: 7, n: 2) exp(%p[m, n + 4] + %o[m, n + 4]) : tensor<7x2xf32>
+  func.return %q, %r : tensor<7x4xf32>, tensor<7x2xf32>
+}

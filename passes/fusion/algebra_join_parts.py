@@ -53,8 +53,8 @@ class AlgebraJoinParts(ModulePass):
         constants, block = constant_values(op), main_of(op).body.block
         wholes = [s for s in block.ops if isinstance(s, ScopeOp) and s.is_sum]
         while wholes:
-            found = [(whole, _parts_of(whole)) for whole in wholes if whole.result not in constants]
-            joined = [_join(whole, parts, constants) for whole, parts in found if parts is not None]
+            # One after the other: what adds parts of two products is joined with the first.
+            joined = [_joined(whole, constants) for whole in wholes]
             wholes = [whole for whole in joined if whole is not None]
             if wholes:
                 AlgebraInlineCopies().apply(ctx, op)
@@ -106,6 +106,12 @@ def _parts_of(product: ScopeOp) -> _Parts | None:
         end += scope.traversal[dim]
     parts = sorted(found.items(), key=lambda item: item[0])
     return _Parts(dim, *zip(*parts, strict=True)) if end == shape[dim] else None  # pyright: ignore
+
+
+def _joined(product: ScopeOp, constants: set[SSAValue]) -> ScopeOp | None:
+    """The scope of the whole that a product's parts were joined in; None if they were not."""
+    parts = None if product.result in constants else _parts_of(product)
+    return None if parts is None else _join(product, parts, constants)
 
 
 def _join(product: ScopeOp, parts: _Parts, constants: set[SSAValue]) -> ScopeOp | None:
