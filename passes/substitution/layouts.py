@@ -105,7 +105,7 @@ def with_unfolded_transposes(rule: Rule) -> tuple[Rule, ...]:
 def _unfolded(rule: Rule, rank: int) -> Rule:
     def node(old: Node, operands: tuple[Term, ...]) -> Node:
         flags = [old.attribute(flag) is True for flag in FLAGS] if old.op == "matmul" else []
-        transposed = [_transposed(o, rank) for o in operands[: len(flags)]]
+        transposed = [_transposed_term(o, rank) for o in operands[: len(flags)]]
         read = [t if flag else o for t, o, flag in zip(transposed, operands, flags, strict=False)]
         kept = tuple((n, v) for n, v in old.attributes if not (n in FLAGS and v is True))
         return Node(old.op, (*read, *operands[len(flags) :]), kept)
@@ -114,7 +114,7 @@ def _unfolded(rule: Rule, rank: int) -> Rule:
     return replace(rule, left=left, right=right)
 
 
-def _transposed(term: Term, rank: int) -> Term:
+def _transposed_term(term: Term, rank: int) -> Term:
     attributes = (("perm", swap(rank)),)
     if isinstance(term, Node) and (term.op, term.attributes) == ("transpose", attributes):
         return term.operands[0]
