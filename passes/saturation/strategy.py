@@ -54,6 +54,9 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     if first.stop_reason == "interrupted":
         return first
     second = _with_rules(first.program, costs, part(_GENERATED), "default")
+    if first.applied and second.applied:
+        # As kernels it may be the cheaper one: fewer sums that are no epilogue.
+        second.alternatives = [*second.alternatives, first.program]
     second.applied = [*first.applied, *second.applied]
     second.looked_at = f"{first.looked_at}, then {second.looked_at}"
     if second.stop_reason == "finished":
