@@ -7,7 +7,6 @@ order only: a second one would take as long as the first.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ...dialects.program import Program
@@ -31,7 +30,8 @@ def search_in_best_order(
         return found
     other = run_searches(program, below, request)
     first, second = (_seconds(one.program, request) for one in (found, other))
-    seconds = dict(Counter(found.seconds) + Counter(other.seconds))
+    names_run = dict.fromkeys((*found.seconds, *other.seconds))
+    seconds = {n: found.seconds.get(n, 0.0) + other.seconds.get(n, 0.0) for n in names_run}
     if second >= first * ACCEPT.modelled_program:
         found.seconds = seconds
         return found
