@@ -23,6 +23,7 @@ from isoform.passes.equivalence import compare
 from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.search import search
+from isoform.passes.saturation.strategy import search as saturate
 from isoform.passes.search_result import Limits
 from isoform.passes.substitution.search import search as substitute
 
@@ -92,6 +93,19 @@ def test_optimize_finds_what_an_expert_writes(name: str) -> None:
     first, *others = (costs.program(priced(program, "h100")).seconds for program in programs)
     assert first <= BAR * min(others)
     assert found.certificate["body"]["verdict"]["kind"] == "equal"
+
+
+def test_generated_rules_know_splits_into_two_alone() -> None:
+    """Of three parts the second would be taken for all that comes after the first."""
+    build = GraphBuilder()
+    x, g = build.input("x", (32, 256)), build.input("g", (32, 256))
+    weights = [build.input(n, (256, 256)) for n in "abc"]
+    parts = build.split(build.matmul(x, build.concat(*weights, axis=1)), 1, [256] * 3)
+    scaled = [build.mul(part, build.add(g, g) if k else g) for k, part in enumerate(parts)]
+    build.output("y", build.add(build.add(scaled[0], scaled[1]), scaled[2]))
+    before = build.build()
+    result = saturate(before, load_costs(target_named("h100")), Limits(20.0))
+    assert first_difference(evaluate(before.module), evaluate(result.program.module)) is None
 
 
 def test_a_slice_of_one_element_is_not_taken_of_itself() -> None:
