@@ -101,7 +101,9 @@ def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | N
         return None
     if isinstance(built, GatherOp):
         axis = built.value("axis")
-        return Plan((shape_of(built.result),), lambda values: [_gathered(*values, axis)])
+        return Plan(
+            (shape_of(built.result),), lambda values: [_gathered(values[0], values[1], axis)]
+        )
     if not built.has_scopes():
         raise UserError(f"graph.{op} is not a tensor expression, so it has no exact value")
     steps, results = built.scopes()

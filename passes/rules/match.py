@@ -22,7 +22,7 @@ from ...dialects.graph import ConstantOp
 from .conditions import evaluate, holds
 from .constants import constant_array
 from .graph_form import Graph, Tables, Value, node_of, result_of, value_of
-from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, subterms
+from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, means_two, subterms
 from .terms import resolved, root_node, without_names
 
 COMMUTATIVE = ("graph.add", "graph.mul", "graph.min", "graph.max")
@@ -315,7 +315,9 @@ class GraphMatcher:
             if name not in given:
                 if plain[name] != defaults.get(name):
                     return None
-            elif not _unify(given.pop(name), found, bound, later):
+            elif not _unify(given.pop(name), found, bound, later) or (
+                means_two(term, name) and len(found) != 2
+            ):
                 return None
         return None if given else (tuple(bound), tuple(later))
 

@@ -149,6 +149,12 @@ def variables_of(terms: tuple[Term, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(t.name for t in subterms(terms) if isinstance(t, Var)))
 
 
+def means_two(node: Node, attribute: str) -> bool:
+    """Whether a variable stands for a split's sizes: rules are checked on splits into two alone."""
+    is_sizes = node.op == "split" and attribute == "sizes"
+    return is_sizes and isinstance(node.attribute(attribute), AttrVar)
+
+
 def nodes_of(terms: tuple[Term, ...]) -> tuple[Node, ...]:
     """The distinct ops of the terms: equal ones are one (rules share them)."""
     return tuple(dict.fromkeys(t for t in subterms(terms) if isinstance(t, Node)))

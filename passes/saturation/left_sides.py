@@ -16,7 +16,17 @@ from typing import Any
 
 from ...dialects.errors import UserError
 from ..rules.op_table import RESULTS, OpTable, attribute_of
-from ..rules.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from ..rules.rule import (
+    AttrValue,
+    AttrVar,
+    Node,
+    Out,
+    Rule,
+    Size,
+    Term,
+    Var,
+    means_two,
+)
 from .encoding import Encoding, Shape
 
 
@@ -196,7 +206,11 @@ class _BodyMaker:
                 else str(self.bodies.encoding.attribute(default))
             )
         if isinstance(value, AttrVar):
-            return self.wholes.setdefault(value.name, f"?{value.name}")
+            column = self.wholes.setdefault(value.name, f"?{value.name}")
+            if means_two(node, name):
+                first, second = (AttrVar(f"{value.name}_{k}") for k in ("first", "second"))
+                self.checks.append((column, (first, second)))
+            return column
         atoms = value if isinstance(value, tuple) else (value,)
         if any(isinstance(atom, AttrVar | Size) for atom in atoms):
             column = self._fresh("c")
@@ -236,5 +250,5 @@ def value_renamed(value: AttrValue, names: Mapping[str, str]) -> AttrValue:
     if isinstance(value, tuple):
         return tuple(value_renamed(v, names) for v in value)  # type: ignore[return-value]
     if isinstance(value, AttrVar):
-        return AttrVar(names[value.name])
+        return AttrVar(names.get(value.name, value.name))  # a part of a pair has its own name
     return Size(renamed(value.text, names)) if isinstance(value, Size) else value

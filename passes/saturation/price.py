@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
@@ -46,8 +48,9 @@ class NodePrices:
             return 0.0
         if head.op in self.table:
             return self.table[head.op]
-        if head.op == BroadcastOp.name:
-            return TIE * byte_size(graph.types[node.klass][0])
+        (type_, *_) = graph.types[node.klass]
+        if head.op == BroadcastOp.name and isa(type_, TensorType[Attribute]):
+            return TIE * byte_size(type_)
         if head.op in FREE:
             return 0.0
         types = tuple(graph.types[c][0] for c in node.operands)

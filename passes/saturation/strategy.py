@@ -19,7 +19,7 @@ from ..rules.floats import allowed_rules
 from ..rules.graph_form import Tables, encode
 from ..rules.match import GraphMatcher, unusable
 from ..rules.op_table import OpTable
-from ..rules.rule import AttrVar, Node, Rule, subterms
+from ..rules.rule import Rule
 from ..rules.rule_set import rules_named
 from ..search_result import Limits, Rejected, SearchResult, StopReason
 from ..subprograms.decisions import Decision, DecisionRecord
@@ -66,8 +66,6 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
 
 def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> SearchResult:
     shipped = [rule for name in sets for rule in rules_named(name)]
-    if "default" in sets and any(len(op.results) > 2 for op in program.main.body.block.ops):
-        shipped = [rule for rule in shipped if not _means_two_parts(rule)]
     rules, _ = allowed_rules((*shipped, *limits.rules), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
@@ -92,12 +90,6 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> S
         nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, seen)
         memory.save(key, nothing)
     return result
-
-
-def _means_two_parts(rule: Rule) -> bool:
-    """Whether a rule names a split's sizes as one list: generated rules mean two of them."""
-    nodes = [t for t in subterms(rule.left) if isinstance(t, Node) and t.op == "split"]
-    return any(isinstance(dict(node.attributes).get("sizes"), AttrVar) for node in nodes)
 
 
 def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:

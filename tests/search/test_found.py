@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.search import search
 from isoform.passes.saturation.strategy import search as saturate
-from isoform.passes.search_result import Limits
+from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution.search import search as substitute
 
 # How many times as long as the expert's a result may be modelled to take.
@@ -95,16 +96,33 @@ def test_optimize_finds_what_an_expert_writes(name: str) -> None:
     assert found.certificate["body"]["verdict"]["kind"] == "equal"
 
 
-def test_generated_rules_know_splits_into_two_alone() -> None:
-    """Of three parts the second would be taken for all that comes after the first."""
+def of_three_parts() -> Program:
+    """Of three parts the second may be taken for all that comes after the first."""
     build = GraphBuilder()
     x, g = build.input("x", (32, 256)), build.input("g", (32, 256))
     weights = [build.input(n, (256, 256)) for n in "abc"]
     parts = build.split(build.matmul(x, build.concat(*weights, axis=1)), 1, [256] * 3)
     scaled = [build.mul(part, build.add(g, g) if k else g) for k, part in enumerate(parts)]
     build.output("y", build.add(build.add(scaled[0], scaled[1]), scaled[2]))
-    before = build.build()
-    result = saturate(before, load_costs(target_named("h100")), Limits(20.0))
+    return build.build()
+
+
+def whole_of_three_parts() -> Program:
+    """Two of three parts side by side are not the whole."""
+    build = GraphBuilder()
+    parts = build.split(build.input("x", (32, 96)), 1, [32] * 3)
+    build.output("y", build.concat(parts[0], parts[1], axis=1))
+    build.output("z", build.relu(parts[2]))
+    return build.build()
+
+
+@pytest.mark.parametrize("made", [of_three_parts, whole_of_three_parts])
+@pytest.mark.parametrize("searched", [saturate, substitute, search])
+def test_generated_rules_know_splits_into_two_alone(
+    made: Callable[[], Program], searched: Callable[..., SearchResult]
+) -> None:
+    before = made()
+    result = searched(before, load_costs(target_named("h100")), Limits(20.0))
     assert first_difference(evaluate(before.module), evaluate(result.program.module)) is None
 
 
