@@ -81,7 +81,7 @@ class Comparison:
     """Seconds of input and result, how they were found, and why if not measured.
 
     Attributes:
-        before, rival: the input with direct kernels, and as well tuned as the result.
+        before: the input with direct kernels.
         algorithms: where the kernels of the faster one are not the direct ones, for a report.
         compiling: seconds that one compilation of the result took, which no budget counts.
         missed: what ended the comparison before it was one: the result cannot be returned.
