@@ -76,7 +76,9 @@ def _named(name: str) -> Isa:
 
 
 def _nest(op: KernelOp, constants: set[SSAValue], isa: Isa) -> NestOp | None:
-    """The nest of a kernel; None where none is built yet."""
+    """The nest of a kernel; None where none is built yet, or where there is nothing to compute."""
+    if any(0 in scope.extents for scope in op.scopes):
+        return None
     try:
         if isinstance(op, LoopsOp) and op.schedule is None:
             return loops(op, isa)

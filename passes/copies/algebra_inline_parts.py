@@ -77,14 +77,14 @@ def _inline(scope: ScopeOp) -> None:
 
 
 def _is_epilogue(scope: ScopeOp) -> bool:
-    """Whether a scope reads all of a reduction, place by place, that nothing else reads."""
+    """Whether a scope reads all of a reduction or of its epilogue, which nothing else reads."""
     own = tuple(iterators(len(scope.traversal)))
     return any(
         isinstance(owner := read.source.owner, ScopeOp)
-        and bool(owner.summation)
         and read.index == own
         and owner.traversal == scope.traversal
         and all(use.operation is scope for use in read.source.uses)
+        and (bool(owner.summation) or _is_epilogue(owner))
         for read in scope.reads()
     )
 

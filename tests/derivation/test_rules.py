@@ -32,7 +32,7 @@ RULE_FILES = (
     "traversals",
     "merges",
     "side_by_side",
-    "rows",
+    "flattening",
     "together",
     "replace",
     "search",

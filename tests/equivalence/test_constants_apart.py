@@ -86,7 +86,7 @@ def test_one_number_and_numbers_that_are_none_are_not_recognised() -> None:
         state: Any = SimpleNamespace(
             by_size={(array.size, f32): ["v"]},
             exact={"v": array.astype(np.float64)},
-            _apart=lambda *_: "apart",
+            _distances=lambda *_: "apart",
         )
         return list(recognised_weights.ConstantValues._near(state, array, like, 1e-3))
 
