@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -53,13 +53,18 @@ class AlgebraInlineParts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Inline, starting with the last scope: what it reads may then be read in parts, too."""
         constants = constant_values(op)
-        for scope in reversed(list(main_of(op).body.block.ops)):
-            if isinstance(scope, ScopeOp) and scope.result not in constants:
+        scopes = [s for s in main_of(op).body.block.ops if isinstance(s, ScopeOp)]
+        epilogues: set[ScopeOp] = set()
+        for scope in scopes:
+            if _is_epilogue(scope, epilogues):
+                epilogues.add(scope)
+        for scope in reversed(scopes):
+            if scope.result not in constants and scope not in epilogues:
                 _inline(scope)
 
 
 def _inline(scope: ScopeOp) -> None:
-    if not scope.is_pointwise or copied(scope) is not None or _is_epilogue(scope):
+    if not scope.is_pointwise or copied(scope) is not None:
         return
     readers = list(dict.fromkeys(use.operation for use in scope.result.uses))
     scopes = [op for op in readers if isinstance(op, ScopeOp) and op.is_pointwise]
@@ -76,7 +81,7 @@ def _inline(scope: ScopeOp) -> None:
     Rewriter.erase_op(scope)
 
 
-def _is_epilogue(scope: ScopeOp) -> bool:
+def _is_epilogue(scope: ScopeOp, epilogues: Container[ScopeOp]) -> bool:
     """Whether a scope reads all of a reduction or of its epilogue, which nothing else reads."""
     own = tuple(iterators(len(scope.traversal)))
     return any(
@@ -84,7 +89,7 @@ def _is_epilogue(scope: ScopeOp) -> bool:
         and read.index == own
         and owner.traversal == scope.traversal
         and all(use.operation is scope for use in read.source.uses)
-        and (bool(owner.summation) or _is_epilogue(owner))
+        and (bool(owner.summation) or owner in epilogues)
         for read in scope.reads()
     )
 
