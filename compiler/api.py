@@ -20,7 +20,8 @@ from ..dialects.weights import Weights
 from ..passes.rules.rule_set import verified_rules
 from .frontends.models import load
 from .frontends.program_file import check_weights, parse, save_mlir
-from .search.optimizer import Optimized, improve
+from .search.optimizer import Optimized
+from .search.optimizer import improve as _improve
 from .search.optimizer import optimize as _optimize
 from .targets.session import ReferenceRunner, Runner, Session, usable_cores
 
@@ -56,6 +57,18 @@ def save(program: Program, path: str | Path) -> None:
             export_onnx(program, path)
         case _:
             raise UserError("an output is FILE.mlir or FILE.onnx", where=str(path))
+
+
+def improve(program: Program, *, strict_nan: bool = False) -> Program:
+    """Apply the rewrites that never hurt to a copy, without measuring.
+
+    A program below the graph level is returned unchanged; a `DynamicProgram` applies them to each
+    program that it makes.
+
+    Args:
+        strict_nan: leave out those that change infinities or NaN.
+    """
+    return program.then(lambda bound: _improve(bound, strict_nan=strict_nan))
 
 
 def optimize(
@@ -131,9 +144,18 @@ def compile(
             computes it as written (docs/trust.md). For the cpu target.
         strict_nan: use no algorithm that changes infinities or NaN.
 
+    Returns:
+        A session. Of a `DynamicProgram` it compiles when it meets new shapes, and keeps the last
+        programs (`compiler.targets.dynamic_session`).
+
     Raises:
         UserError: the target cannot run here, weights are missing, an option is wrong.
     """
+    if program.is_dynamic:
+        from .targets.dynamic_session import DynamicSession
+
+        more = (threads, effort, tolerance, cost_file, fast_math, strict_nan)
+        return DynamicSession(program, lambda bound: compile(bound, target, *more))
     if target != "cpu":
         return Session(program, _other_runner(program, target))
     from .targets.cpu import compile_cpu

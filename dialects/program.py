@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -48,6 +49,9 @@ class Program:
     weights: Weights = field(default_factory=Weights)
     source: str = ""
 
+    # Whether shapes depend on what is given: then there is no module (a `DynamicProgram`).
+    is_dynamic: ClassVar[bool] = False
+
     @property
     def main(self) -> FuncOp:
         return main_of(self.module)
@@ -84,6 +88,10 @@ class Program:
         """Name and type of each output, in order."""
         values = return_of(self.module).arguments
         return dict(zip(self.output_names, (tensor_type(v) for v in values), strict=True))
+
+    def then(self, step: Callable[[Program], Program]) -> Program:
+        """The program that `step` makes of this one; a `DynamicProgram` waits until it is bound."""
+        return step(self)
 
     def clone(self) -> Program:
         """A copy whose module can be changed independently; weights are shared."""

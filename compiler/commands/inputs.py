@@ -117,11 +117,6 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
         raise
 
 
-def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes of an NPZ file's arrays. Raises UserError as `read_inputs`."""
-    return {name: array.shape for name, array in _read(path, _stand_in).items()}
-
-
 # What numpy (which reads headers as Python) and zipfile raise for files they cannot read.
 _BROKEN = (
     *(ValueError, EOFError, RuntimeError, SyntaxError, tokenize.TokenError),

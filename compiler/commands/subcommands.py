@@ -19,11 +19,12 @@ from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
 from ...dialects.types import Array
 from .. import api
+from ..frontends.models import load_static
 from ..reports.json_schema import first_fault
 from ..reports.report_schema import REPORT
 from ..targets.levels import lower_to, tuned
 from ..targets.session import Session
-from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
+from .inputs import draw_inputs, read_inputs, write_outputs
 from .interrupts import STATUS, Interrupts, interrupts
 
 # How many ops without native code `run` names.
@@ -31,9 +32,13 @@ _NAMED = 8
 
 
 def load_model(arguments: Namespace) -> Program:
-    """Load the program that MODEL, --shape, --batch and --seed name."""
+    """Load the program that MODEL, --shape, --batch and --seed name.
+
+    Raises:
+        UserError: as `api.load`; its shapes are not fixed.
+    """
     shapes = dict(arguments.shape)
-    return api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
+    return load_static(arguments.model, shapes, arguments.batch, arguments.seed)
 
 
 def check_folders(*paths: str | None) -> None:
@@ -92,7 +97,8 @@ def check_command(arguments: Namespace) -> int:
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
     check_folders(arguments.output)
-    program = api.load(arguments.model, _shapes(arguments), arguments.batch, arguments.seed)
+    find = load_static if arguments.inputs is None else api.load  # arrays bind dynamic dims
+    program = find(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:
         program = api.improve(program, strict_nan=arguments.strict_nan)
     target = "reference" if arguments.reference else arguments.target
@@ -100,6 +106,7 @@ def run_command(arguments: Namespace) -> int:
     flags = {"fast_math": arguments.fast_math, "strict_nan": arguments.strict_nan}
     session = api.compile(program, target, *how, **flags)
     feeds = _feeds(arguments, session)
+    session, feeds = session.bound(feeds)
     started = time.perf_counter()
     outputs = dict(zip([o.name for o in session.outputs], session.run(None, feeds), strict=True))
     seconds = time.perf_counter() - started
@@ -107,17 +114,6 @@ def run_command(arguments: Namespace) -> int:
         write_outputs(Path(arguments.output), outputs)
     _report_run(arguments, session, outputs, seconds)
     return 0
-
-
-def _shapes(arguments: Namespace) -> dict[str, Sequence[int]]:
-    """The shapes given by --shape; for other dynamic inputs, the shapes of the given arrays."""
-    shapes: dict[str, Sequence[int]] = dict(arguments.shape)
-    if arguments.inputs is None or Path(arguments.model).suffix.lower() != ".onnx":
-        return shapes
-    from ...lowering.onnx_to_graph.shape_binding import dynamic_inputs
-
-    found = shapes_in(Path(arguments.inputs))
-    return {n: found[n] for n in dynamic_inputs(Path(arguments.model)) if n in found} | shapes
 
 
 def _feeds(arguments: Namespace, session: Session) -> dict[str, Array]:

@@ -9,7 +9,7 @@ from ...dialects.errors import UsageError
 from ...dialects.program import Program
 from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
 from ...passes.same_interface import check_comparable
-from .. import api
+from ..frontends.models import load_static
 from .subcommands import print_json
 
 
@@ -38,7 +38,7 @@ def verify_command(arguments: Namespace) -> int:
 
 def load(arguments: Namespace, path: str, seed: int) -> Program:
     """The program at a path, dynamic dims bound by --shape."""
-    return api.load(path, dict(arguments.shape), batch=arguments.batch, seed=seed)
+    return load_static(path, dict(arguments.shape), arguments.batch, seed)
 
 
 def _certificate(arguments: Namespace, path: str) -> int:

@@ -17,9 +17,14 @@ def load(
 ) -> Program:
     """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
 
+    An ONNX model whose shapes depend on what it is given (dims without a number that `shapes` does
+    not bind, sizes that are inputs) is a `DynamicProgram`. `compile` takes it; what needs fixed
+    shapes raises the error that names what to bind.
+
     Args:
         path_or_name: the weights of an `.mlir` are in the file that it names, if that exists.
-        shapes: extents for the dynamic dims of an ONNX model's inputs, by input name.
+        shapes: shapes of an ONNX model's inputs by name, or the numbers of its symbolic dims, each
+            as a sequence of one.
         batch: batch size of a zoo model.
         seed: seed of a zoo model's weights.
 
@@ -39,10 +44,24 @@ def load(
     return reader(path, shapes or {})
 
 
-def _onnx(path: Path, shapes: Shapes) -> Program:
-    from ...lowering.onnx_to_graph import import_onnx
+def load_static(
+    path_or_name: str | Path, shapes: Shapes | None = None, batch: int = 1, seed: int = 0
+) -> Program:
+    """As `load`, for what needs fixed shapes.
 
-    return import_onnx(path, shapes)
+    Raises:
+        UserError: as `load`; a dim is not bound (the hint is the flag to type).
+    """
+    found = load(path_or_name, shapes, batch, seed)
+    if found.is_dynamic:
+        _ = found.module  # raises
+    return found
+
+
+def _onnx(path: Path, shapes: Shapes) -> Program:
+    from ...lowering.onnx_to_graph import load_dynamic, load_model
+
+    return load_dynamic(load_model(path), shapes)
 
 
 def _mlir(path: Path, shapes: Shapes) -> Program:

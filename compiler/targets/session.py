@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...dialects import reference
+from ...dialects.dims import Dim, fits, shown
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, to_numpy
@@ -47,11 +48,15 @@ class ReferenceRunner:
 
 @dataclass(frozen=True)
 class ValueInfo:
-    """Name, dtype and shape of an input or output; an input with a default need not be given."""
+    """Name, dtype and shape of an input or output; an input with a default need not be given.
+
+    A dim is a number; in a `DynamicSession` also a symbol, or None for any. There a shape is None
+    if any rank is taken.
+    """
 
     name: str
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...] | None
     has_default: bool = False
 
     @staticmethod
@@ -60,7 +65,7 @@ class ValueInfo:
         return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape(), has_default)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{list(self.shape)}"
+        return f"{self.name}: {self.dtype}{shown(self.shape)}"
 
 
 class Session:
@@ -121,6 +126,10 @@ class Session:
         """Where another than the direct algorithm was chosen: rule, place, delta (s), error."""
         return list(getattr(self.runner, "notes", None) or [])
 
+    def bound(self, feeds: Mapping[str, Array]) -> tuple[Session, Mapping[str, Array]]:
+        """The session that runs these arrays, and those of them that it takes: this one, all."""
+        return self, feeds
+
     def close(self) -> None:
         """Stop the runtime's threads and give its memory back; a closed session cannot run."""
         with self._lock:
@@ -176,10 +185,10 @@ def check_inputs(
             raise UserError(
                 f"input '{info.name}' has another dtype", expected=info.dtype, found=array.dtype
             )
-        if tuple(array.shape) != info.shape:
+        if not fits(info.shape, array.shape):
             raise UserError(
                 f"input '{info.name}' has another shape",
-                expected=list(info.shape),
+                expected=shown(info.shape),
                 found=list(array.shape),
             )
         checked[info.name] = array

@@ -11,16 +11,27 @@ from collections.abc import Collection
 
 import onnx
 
+from ...dialects.dims import fits, shown
 from ...dialects.errors import UserError, warn
 from ...dialects.opaque import captured
 from .loading import OnnxModel
-from .shape_binding import declared_dims, fits, shown
+from .shape_binding import declared_dims
 from .tensor_data import is_supported, tensor_shape, type_name
 
 # Since this IR version an initialiser need not be an input; one that is may be replaced.
 OPTIONAL_SINCE = 4
 # This many initialisers that are inputs are not a choice but an old exporter's habit.
 MANY = 8
+# Ops that read no value of their operand.
+_SHAPE_ONLY = ("Shape", "Size")
+_DECIDING = (
+    onnx.TensorProto.INT64,
+    onnx.TensorProto.INT32,
+    onnx.TensorProto.INT16,
+    onnx.TensorProto.INT8,
+    onnx.TensorProto.UINT8,
+    onnx.TensorProto.BOOL,
+)
 
 
 def overridable(model: OnnxModel) -> dict[str, onnx.TensorProto]:
@@ -68,11 +79,26 @@ def deciding(graph: onnx.GraphProto, value: str, candidates: Collection[str]) ->
         if name in candidates:
             found.add(name)
         node = makers.get(name)
-        for read in [] if node is None else [*node.input, *_inner_reads(node)]:
+        if node is None or node.op_type in _SHAPE_ONLY:
+            continue
+        for read in [*node.input, *_inner_reads(node)]:
             if read not in seen:
                 seen.add(read)
                 stack.append(read)
     return found
+
+
+def deciding_inputs(model: OnnxModel, value: str) -> set[str]:
+    """The inputs of integers or booleans whose values a value of the graph is computed from.
+
+    Empty if its computation also reads the values of an input of floats: an import for each value
+    of those would never be used twice.
+    """
+    graph = model.proto.graph
+    weights = {proto.name for proto in graph.initializer}
+    kinds = {i.name: i.type.tensor_type.elem_type for i in graph.input if i.name not in weights}
+    found = deciding(graph, value, kinds)
+    return found if all(kinds[name] in _DECIDING for name in found) else set()
 
 
 def _inner_reads(node: onnx.NodeProto) -> list[str]:

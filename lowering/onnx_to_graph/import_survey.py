@@ -14,7 +14,7 @@ from . import functions, opaque
 from .importer import Importer
 from .loading import OnnxModel, domain_of, in_order
 from .node import OnnxNode
-from .shape_binding import DeclaredInput, bind, declared_inputs, flags
+from .shape_binding import DeclaredInput, bind, declared_inputs, flags, named_dims
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
 from .tensor_data import element_of_number, is_supported, tensor_shape
@@ -150,7 +150,8 @@ def _readable(graph: onnx.GraphProto) -> tuple[list[DeclaredInput], dict[str, st
 def _given_symbols(
     inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, int]:
-    return {
+    named = {dim: shapes[dim][0] for dim in named_dims(inputs) if shapes.get(dim)}
+    return named | {
         dim: n
         for entry in inputs
         for dim, n in zip(entry.dims or (), shapes.get(entry.name, ()), strict=False)

@@ -16,17 +16,18 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
+from ...dialects.dims import fits, shown
 from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
-from ...dialects.types import is_unsigned
+from ...dialects.types import Array, is_unsigned
 from . import control, folding, functions, half_floats, opaque, sequences
-from .default_inputs import deciding, overridable, tell
+from .default_inputs import deciding, deciding_inputs, overridable, tell
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
 from .node import OnnxNode, describe
 from .provenance import read_origin
-from .shape_binding import bind, declared_dims, declared_inputs, fits, shown
+from .shape_binding import bind, declared_dims, declared_inputs
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .tensor_data import element_of_number, reader, tensor_shape
@@ -57,9 +58,14 @@ def import_onnx(
 
 
 def imported(
-    model: OnnxModel, shapes: Mapping[str, Sequence[int]]
+    model: OnnxModel,
+    shapes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Array] | None = None,
 ) -> tuple[Program, Collection[str]]:
     """The program, and the initialisers that became constants although they are inputs.
+
+    Args:
+        values: arrays of inputs that become constants, by name: shapes depend on them.
 
     Raises:
         UserError: as `import_onnx`.
@@ -68,15 +74,16 @@ def imported(
     fixed: set[str] = set()
     while True:
         try:
-            return Importer(model, fixed).program(shapes), fixed
+            return Importer(model, fixed, values).program(shapes), fixed
         except UserError as error:
             left = optional.keys() - fixed
-            if not left:
+            value = error.value if isinstance(error, NotConstant) else ""
+            found = deciding(model.proto.graph, value, left)
+            if not left or (not found and deciding_inputs(model, value)):
                 raise
             # Values that shapes depend on must be constants; if the error names none, all are
             # tried.
-            value = error.value if isinstance(error, NotConstant) else ""
-            fixed |= deciding(model.proto.graph, value, left) or left
+            fixed |= found or left
 
 
 class Importer:
@@ -84,11 +91,18 @@ class Importer:
 
     Args:
         fixed: initialisers that become constants although they are inputs.
+        values: arrays of other inputs that become constants, by name.
     """
 
-    def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
+    def __init__(
+        self,
+        model: OnnxModel,
+        fixed: Collection[str] = (),
+        values: Mapping[str, Array] | None = None,
+    ):
         self.model = model
         self.fixed = fixed
+        self.values = values or {}
         self.optional = {n: p for n, p in overridable(model).items() if n not in fixed}
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
@@ -101,7 +115,7 @@ class Importer:
 
     def apart(self) -> Importer:
         """An import into a separate program, which finds the types of a loop."""
-        found = Importer(self.model, self.fixed)
+        found = Importer(self.model, self.fixed, self.values)
         found.visited, found.undecided = self.visited, self.undecided
         return found
 
@@ -115,6 +129,9 @@ class Importer:
         bound = bind(inputs, shapes)
         for entry in inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
+            if entry.name in self.values:
+                env[entry.name] = OnnxValue.of_array(entry.name, self.values[entry.name])
+                continue
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
         self.defaults(env)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import onnx
 
+from ...dialects.dims import Dim, shown
 from ...dialects.errors import UserError, did_you_mean
-from .loading import load_model
 from .tensor_data import element_of_number
 
-Dim = int | str | None
+
+class UnboundDims(UserError):
+    """An input has dims without a number, and a program of fixed shapes is asked for.
+
+    Cause: the model was exported with dynamic dims.
+
+    Example: an input of dims [batch, 3, 224, 224].
+
+    Fix: bind them by `--shape`; a session of `isoform.compile` binds them when it runs.
+    """
 
 
 @dataclass(frozen=True)
@@ -59,29 +67,10 @@ def _declared(info: onnx.ValueInfoProto) -> DeclaredInput:
     return DeclaredInput(info.name, tensor.elem_type, declared_dims(info))
 
 
-def dynamic_inputs(path: Path) -> list[str]:
-    """Names of the inputs of a model file that have dims without a number.
-
-    Raises:
-        UserError: the file is not a model.
-    """
-    graph = load_model(path).proto.graph
-    return [entry.name for entry in declared_inputs(graph) if not entry.is_static]
-
-
 def declared_dims(info: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
     """The dims that a value is declared with; None where it has no rank."""
     tensor = info.type.tensor_type
     return tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
-
-
-def fits(dims: Sequence[Dim] | None, shape: Sequence[int]) -> bool:
-    """Whether a shape has the declared rank and numbers; symbols match anything."""
-    if dims is None:
-        return True
-    if len(dims) != len(shape):
-        return False
-    return all(d == n for d, n in zip(dims, shape, strict=True) if isinstance(d, int))
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
@@ -95,6 +84,9 @@ def bind(
     inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
     """The shape of every input: declared, given, or derived from a symbol that a given shape fixes.
+
+    Args:
+        shapes: by an input's name its shape, by a symbol's name its number alone.
 
     Raises:
         UserError: a shape is given for no input or contradicts the file; a dim is still unknown.
@@ -115,28 +107,39 @@ def bind(
 
 def _check_names(inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]) -> None:
     names = [entry.name for entry in inputs]
-    for name in shapes:
-        if name not in names:
-            close = did_you_mean(name, names)
+    symbols = named_dims(inputs)
+    for name, given in shapes.items():
+        if name not in names and name not in symbols:
+            close = did_you_mean(name, [*names, *symbols])
             raise UserError(
-                f"the model has no input '{name}'",
+                f"the model has no input or dim '{name}'",
                 where="--shape",
                 hint=close or f"its inputs are {', '.join(names) or 'none'}",
             )
+        if name not in names and len(given) != 1:
+            raise UserError(f"dim '{name}' takes one number", where=_flag(name, given))
+
+
+def named_dims(inputs: Sequence[DeclaredInput]) -> list[str]:
+    """The symbols among the inputs' dims, in order."""
+    found = [d for entry in inputs for d in entry.dims or () if isinstance(d, str)]
+    return list(dict.fromkeys(found))
 
 
 def _symbols(
     inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, int]:
     """Numbers of the symbolic dims that given shapes fix."""
-    symbols: dict[str, int] = {}
+    names = {entry.name for entry in inputs}
+    for name, given in shapes.items():
+        if any(n < 0 for n in given):
+            raise UserError("dims are not negative", where=_flag(name, given))
+    symbols = {name: int(given[0]) for name, given in shapes.items() if name not in names}
     for entry in inputs:
         given = shapes.get(entry.name)
         if given is None:
             continue
-        flag = f"--shape {entry.name}={','.join(map(str, given))}"
-        if any(n < 0 for n in given):
-            raise UserError("dims are not negative", where=flag)
+        flag = _flag(entry.name, given)
         if entry.dims is None:
             continue
         if len(given) != len(entry.dims):
@@ -149,6 +152,10 @@ def _symbols(
                 name = f"dim '{dim}'" if isinstance(dim, str) else "a dim"
                 raise UserError(f"{name} has another size", where=flag, expected=fixed, found=n)
     return symbols
+
+
+def _flag(name: str, dims: Sequence[int]) -> str:
+    return f"--shape {name}={','.join(map(str, dims))}"
 
 
 def _resolve(entry: DeclaredInput, symbols: Mapping[str, int]) -> tuple[Dim, ...] | None:
@@ -171,13 +178,13 @@ def flags(
             continue
         numbers = [d if isinstance(d, int) else 1 for d in dims] if dims is not None else [1]
         known |= {d: 1 for d in dims or () if isinstance(d, str)}
-        found.append(f"--shape {entry.name}={','.join(map(str, numbers))}")
+        found.append(_flag(entry.name, numbers))
     return found
 
 
 def _unbound(
     inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]], symbols: Mapping[str, int]
-) -> UserError:
+) -> UnboundDims:
     unknown = [
         entry
         for entry in inputs
@@ -189,14 +196,7 @@ def _unbound(
     ]
     first = unknown[0]
     known = "an unknown rank" if first.dims is None else f"dims {shown(first.dims)}"
-    return UserError(
+    return UnboundDims(
         f"input '{first.name}' has {known}",
         hint=f"add {' '.join(flags(inputs, symbols, list(shapes)))}",
     )
-
-
-def shown(dims: Sequence[Dim] | None) -> str:
-    """Dims as a user writes them, `?` for one without a name."""
-    if dims is None:
-        return "of unknown rank"
-    return "[" + ", ".join("?" if d is None else str(d) for d in dims) + "]"

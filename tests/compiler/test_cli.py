@@ -13,6 +13,7 @@ import pytest
 
 from isoform.compiler import api
 from isoform.compiler.cli import COMMANDS, main
+from isoform.compiler.commands import subcommands
 from isoform.compiler.commands.inputs import write_outputs
 from isoform.dialects.builder import GraphBuilder
 
@@ -220,7 +221,7 @@ def test_a_failed_command_leaves_no_file(net: Path, tmp_path: Path, capsys: Capt
 def test_a_bug_is_one_line_too(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr(api, "load", lambda *_, **__: [].pop())
+    monkeypatch.setattr(subcommands, "load_static", lambda *_, **__: [].pop())
     assert main(["run", str(net)]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
