@@ -1,0 +1,107 @@
+"""Which nest starts from which: the cheapest way to tune a set of nests (ETO, section 5 and 6).
+
+In the choice graph an arc from the root to a nest costs what tuning it in full costs, one from b to
+a what tuning a from b's program costs. A tree from the root to all nests is a plan. With bridges in
+the graph, which need not be tuned, the plan is a Steiner tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .nest import OperatorNest, Sketches, bridges, groups_of, reuse_pairs, sketches_of
+from .pair_cost import back_end_cost, pair_cost
+from .steiner import ROOT, Arcs, steiner_tree
+
+RootCost: TypeAlias = Callable[[OperatorNest], float]
+PairCost: TypeAlias = Callable[[OperatorNest, OperatorNest], float]
+"""The cost of the first nest, which starts from the second's program."""
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A nest to tune, and the nest whose program it starts from; None: in full.
+
+    Units: cost in programs to measure.
+    """
+
+    parent: OperatorNest | None
+    child: OperatorNest
+    cost: float
+
+
+@dataclass(frozen=True)
+class ReusePlan:
+    """The arcs of a tree, parents first, and the bridges among its nests."""
+
+    arcs: tuple[Arc, ...]
+    bridges: tuple[OperatorNest, ...]
+
+    @property
+    def cost(self) -> float:
+        """Programs to measure in all."""
+        return math.fsum(arc.cost for arc in self.arcs)
+
+    @property
+    def in_full(self) -> int:
+        """How many nests are tuned without another's program."""
+        return sum(arc.parent is None for arc in self.arcs)
+
+
+def select(
+    nests: Iterable[OperatorNest],
+    hops: int | None = 1,
+    root_costs: RootCost = back_end_cost,
+    pair_costs: PairCost = pair_cost,
+    sketches: Sketches = sketches_of,
+) -> ReusePlan:
+    """A cheap plan for these nests; `hops` 0 uses no bridges, None all of them.
+
+    A plan with bridges is never dearer than the cheapest without.
+
+    >>> tiled = ("multi-level-tile",)
+    >>> rows = [OperatorNest("matmul", tiled, (1, n, 64), (64,)) for n in (64, 128, 256)]
+    >>> plan = select(rows)
+    >>> plan.in_full, plan.bridges
+    (1, ())
+    """
+    arcs: list[Arc] = []
+    joined: list[OperatorNest] = []
+    for group in groups_of(nests):
+        more = bridges(group, hops, sketches)
+        found = _tree(group, more, root_costs, pair_costs)
+        arcs += found
+        joined += [arc.child for arc in found if arc.child in more]
+    return ReusePlan(tuple(arcs), tuple(joined))
+
+
+def _tree(
+    group: Sequence[OperatorNest],
+    more: Sequence[OperatorNest],
+    root_costs: RootCost,
+    pair_costs: PairCost,
+) -> list[Arc]:
+    numbers = {nest: k for k, nest in enumerate((*group, *more), start=1)}
+    nests = list(numbers)
+    costs: dict[tuple[int, int], float] = {(ROOT, k): root_costs(n) for n, k in numbers.items()}
+    for a, b in reuse_pairs(nests):
+        costs[numbers[b], numbers[a]] = pair_costs(a, b)
+    parents = steiner_tree(costs, range(1, len(group) + 1))
+    return [_arc(parents, k, nests, costs) for k in _parents_first(parents)]
+
+
+def _arc(parents: dict[int, int], k: int, nests: Sequence[OperatorNest], costs: Arcs) -> Arc:
+    parent = None if parents[k] == ROOT else nests[parents[k] - 1]
+    return Arc(parent, nests[k - 1], costs[parents[k], k])
+
+
+def _parents_first(parents: dict[int, int]) -> list[int]:
+    order, done = list[int](), {ROOT}
+    while len(order) < len(parents):
+        ready = sorted(k for k, parent in parents.items() if parent in done and k not in done)
+        order += ready
+        done |= set(ready)
+    return order
