@@ -8,6 +8,7 @@ the arc whose nodes come first.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -16,7 +17,6 @@ Arcs: TypeAlias = "Mapping[tuple[int, int], float]"
 """Costs of arcs (from, to); all are positive."""
 Parents: TypeAlias = dict[int, int]
 ROOT = 0
-LEAST_GAIN = 1e-9  # what sums of costs may be off by
 
 
 def arborescence(arcs: Arcs, nodes: Iterable[int]) -> Parents:
@@ -39,7 +39,7 @@ def arborescence(arcs: Arcs, nodes: Iterable[int]) -> Parents:
 
 def cost_of(arcs: Arcs, parents: Parents) -> float:
     """The cost of a tree."""
-    return sum(arcs[u, v] for v, u in sorted(parents.items()))
+    return math.fsum(arcs[u, v] for v, u in parents.items())
 
 
 def steiner_tree(arcs: Arcs, terminals: Sequence[int]) -> Parents:
@@ -69,7 +69,7 @@ def _improved(arcs: Arcs, terminals: Sequence[int], start: Iterable[int]) -> Par
             if node not in best and not _may_help(arcs, best, node):
                 continue
             found = _joined(arcs, terminals, {node} ^ best.keys())
-            if cost_of(arcs, found) < cost_of(arcs, best) - LEAST_GAIN:
+            if cost_of(arcs, found) < cost_of(arcs, best):
                 best, again = found, True
     return best
 
