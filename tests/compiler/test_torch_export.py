@@ -18,6 +18,7 @@ import isoform
 from isoform.dialects.errors import UserError
 
 torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 nn: Any = torch.nn
 tree_leaves, tree_map = torch.utils._pytree.tree_leaves, torch.utils._pytree.tree_map
 

@@ -1,0 +1,65 @@
+"""Tensors as arrays and back, over the same memory."""
+
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import torch
+
+from ...dialects.types import Array
+from .layouts import Layout
+
+
+@dataclass(frozen=True)
+class TensorPort:
+    """Where a tensor enters or leaves a program: its name there, layout and strides."""
+
+    name: str
+    layout: Layout
+    strides: tuple[int, ...]
+
+    def array(self, tensor: Any) -> Array:
+        """The block of a tensor: its own memory, or a copy where it lies otherwise."""
+        if tensor.stride() != self.strides:
+            tensor = self._laid_out(tensor)
+        if not self.layout.is_contiguous:
+            block = self.layout.block
+            tensor = tensor.as_strided(block, self.layout.block_strides)
+        return as_array(tensor)
+
+    def _laid_out(self, tensor: Any) -> Any:
+        """The tensor with this layout."""
+        if Layout.of(tensor.shape, tensor.stride()) == self.layout:
+            return tensor
+        if self.layout.is_broadcast:
+            raise RuntimeError(f"{self.name}: a tensor that was broadcast no longer is")
+        made = torch.empty_strided(self.layout.shape, self.strides, dtype=tensor.dtype)
+        return made.copy_(tensor)
+
+    def tensor(self, block: Array) -> Any:
+        """The tensor over a block."""
+        made = as_tensor(block)
+        if self.layout.is_contiguous:
+            return made
+        return made.as_strided(self.layout.shape, self.strides)
+
+
+def as_array(tensor: Any) -> Array:
+    """An array over a contiguous tensor's memory; numpy has no bfloat16 of its own."""
+    tensor = tensor.detach()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def as_tensor(array: Array) -> Any:
+    """A tensor over an array's memory."""
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -1,0 +1,121 @@
+"""One part of an FX graph that isoform runs: a program, and how tensors go in and out."""
+
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.files import atomic_write
+from ...dialects.program import Program
+from ...lowering.aten_to_graph.convert import convert_node
+from ..api import compile as compile_program
+from ..api import improve, optimize
+from ..targets.session import Session
+from .arrays import TensorPort, as_array
+from .fx_graph import node_of, spec_of
+from .layouts import Layout
+from .options import BackendOptions
+
+_numbers = itertools.count()
+
+
+class Part(torch.nn.Module):
+    """A compiled part: called with the tensors of its graph's placeholders."""
+
+    def __init__(self, graph: Any, constants: Sequence[Any], options: BackendOptions) -> None:
+        """Compile `graph`; `constants` has a tensor for each placeholder that is a weight."""
+        super().__init__()
+        self.ins: list[tuple[int, TensorPort]] = []
+        self.outs: list[TensorPort] = []
+        self.single = False
+        self.program = self._converted(graph, constants)
+        self.session = _compiled(self.program, options)
+
+    def forward(self, *tensors: Any) -> Any:
+        """Run the program."""
+        feeds = {port.name: port.array(tensors[k]) for k, port in self.ins}
+        found = self.session.runner.run(feeds)
+        results = [port.tensor(found[port.name]) for port in self.outs]
+        return results[0] if self.single else tuple(results)
+
+    def _converted(self, graph: Any, constants: Sequence[Any]) -> Program:
+        build, values = GraphBuilder(), dict[str, Any]()
+        placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+        for k, (node, constant) in enumerate(zip(placeholders, constants, strict=True)):
+            if constant is not None:
+                values[node.name] = _weight(build, node.name, constant)
+            elif spec_of(node.meta.get("val")) is not None:
+                values[node.name] = self._input(build, k, node)
+        for node in graph.nodes:
+            if node.op == "call_function":
+                with build.at(node.name):
+                    values[node.name] = convert_node(build, node_of(node), values)
+        (output,) = [n for n in graph.nodes if n.op == "output"]
+        results = output.args[0]
+        self.single = not isinstance(results, (tuple, list))
+        for k, node in enumerate([results] if self.single else results):
+            self._output(build, f"output{k}", node, values[node.name])
+        return build.build("torch.compile")
+
+    def _input(self, build: GraphBuilder, k: int, node: Any) -> Any:
+        fake = node.meta["val"]
+        spec, strides = spec_of(fake), fake.stride()
+        assert spec is not None
+        layout = Layout.of(spec.shape, strides) or Layout.contiguous(spec.shape)
+        self.ins.append((k, TensorPort(node.name, layout, _strides(layout, strides))))
+        block = build.input(node.name, layout.block, spec.type.element_type)
+        return layout.unpack(build, block)
+
+    def _output(self, build: GraphBuilder, name: str, node: Any, value: Any) -> None:
+        fake = node.meta["val"]
+        layout = Layout.of(fake.shape, fake.stride())
+        if layout is None or layout.is_broadcast:
+            layout = Layout.contiguous(tuple(fake.shape))
+        self.outs.append(TensorPort(name, layout, _strides(layout, fake.stride())))
+        build.output(name, layout.pack(build, value))
+
+
+def _strides(layout: Layout, strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides of tensors with a layout, where it is not the one of these strides."""
+    same = Layout.of(layout.shape, strides) == layout
+    return tuple(strides) if same else Layout.contiguous(layout.shape).block_strides
+
+
+def _weight(build: GraphBuilder, name: str, tensor: Any) -> Any:
+    spec = spec_of(tensor)
+    assert spec is not None
+    held = tensor.detach()
+    source = lambda: as_array(held.contiguous())  # noqa: E731
+    return build.weight(name, source, spec.shape, spec.type.element_type)
+
+
+def _compiled(program: Program, options: BackendOptions) -> Session:
+    """The program, rewritten (or searched, with a budget) and compiled for torch's threads."""
+    threads = torch.get_num_threads()
+    if options.budget:
+        better: Program = optimize(
+            program, budget=options.budget, tolerance=options.tolerance, threads=threads
+        )
+        if options.certificate is not None:
+            _write(options, better)
+    else:
+        better = improve(program)
+    return compile_program(
+        better, threads=threads, effort=options.effort, tolerance=options.tolerance
+    )
+
+
+def _write(options: BackendOptions, better: Any) -> None:
+    assert options.certificate is not None
+    options.certificate.mkdir(parents=True, exist_ok=True)
+    text: Mapping[str, Any] = better.certificate
+    path = options.certificate / f"part{next(_numbers)}.json"
+    with atomic_write(path) as file:
+        file.write(json.dumps(text, indent=1).encode())
