@@ -9,7 +9,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-
 import torch
 
 from ...dialects.types import Array

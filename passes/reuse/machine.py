@@ -142,6 +142,9 @@ class Gpu:
         return total
 
 
+GPU = Gpu()
+
+
 @dataclass(frozen=True)
 class Cpu:
     """A processor with vectors: a task is a block, a lane of a micro-tile a thread."""
@@ -163,11 +166,14 @@ class Cpu:
     def thread_cost(
         self, nest: OperatorNest, block: Ints, slices: Ints, split: Ints, box: Ints
     ) -> int:
-        """Vector loads where lanes are neighbours, a load a lane where not, else broadcasts."""
+        """Vector loads where lanes are neighbours, a load a lane where not, else broadcasts.
+
+        Multiply-adds count too: they are as many for all micro-tiles that use every lane.
+        """
         grid = tuple(n // t for n, t in zip(block, box, strict=True))
         lane = len(grid) - 1
         used = min(self.lanes, grid[lane])
-        total = 0
+        total = math.prod(split) * math.prod(box) * math.prod(slices)
         for operand in operands(nest):
             near = needed(operand, (*block, *slices))
             step = offset(operand, near, lane) * box[lane]

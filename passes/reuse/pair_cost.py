@@ -14,13 +14,12 @@ import random
 from functools import lru_cache
 
 from .features import Features, block_counts, divisors, ranges, thread_counts
-from .machine import Gpu, Machine, memory_of
+from .machine import GPU, Machine, memory_of
 from .nest import CROSS_THREAD, TILED, TWO_LEVEL, UNROLLED, OperatorNest
 from .operands import operands
 from .shapes import block_shape, slice_shapes, slices_of, slices_within
 
 SAMPLES = 10
-GPU = Gpu()
 OTHER_UNROLLS, VECTOR_LENGTHS = 4, 2
 BACK_END_TRIALS = 1000
 
