@@ -63,9 +63,12 @@ class DynamicSession(Session):
                 session.close()
             self._sessions.clear()
 
-    def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    def _run(
+        self, feeds: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         session, arrays = self.bound(check_inputs(self.inputs, feeds))
-        return dict(zip([o.name for o in session.outputs], session.run(None, arrays), strict=True))
+        found = session.run(None, arrays, out)
+        return dict(zip([o.name for o in session.outputs], found, strict=True))
 
     def bound(self, feeds: Mapping[str, Array]) -> tuple[Session, Mapping[str, Array]]:
         """The session of the program for these arrays, and those of them that it takes.

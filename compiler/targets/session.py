@@ -107,18 +107,29 @@ class Session:
             feeds[name] = array
         return self._run(feeds)
 
-    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Array]) -> list[Array]:
+    def run(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, Array],
+        out: Mapping[str, Array] | None = None,
+    ) -> list[Array]:
         """Run on `feeds` and return the outputs called `names` (None: all), in that order.
 
+        Args:
+            out: arrays by output name that these outputs are written into, and that are returned.
+                Kernels write into those at addresses that 64 divides; into others the result is
+                copied.
+
         Raises:
-            UserError: as `__call__`, and for an unknown output name.
+            UserError: as `__call__`, for an unknown output name, and for an array in `out` that
+                does not fit or cannot be written.
         """
         known = [info.name for info in self.outputs]
         wanted = known if names is None else list(names)
         for name in wanted:
             if name not in known:
                 raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
-        outputs = self._run(feeds)
+        outputs = self._run(feeds, out)
         return [outputs[name] for name in wanted]
 
     @property
@@ -144,12 +155,23 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    def _run(
+        self, feeds: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         convert = getattr(self.runner, "as_array", np.asarray)
         checked = check_inputs(self.inputs, feeds, convert)
+        check_out(self.outputs, out or {})
         if self._closed:
             raise UserError("this session is closed")
-        return self.runner.run(self._defaults | checked)
+        if not out:
+            return self.runner.run(self._defaults | checked)
+        into = getattr(self.runner, "run_into", None)
+        if into is not None:
+            return into(self._defaults | checked, out)
+        found = self.runner.run(self._defaults | checked)
+        for name, array in out.items():
+            array[...] = found[name]
+        return {**found, **out}
 
 
 def check_inputs(
@@ -193,6 +215,27 @@ def check_inputs(
             )
         checked[info.name] = array
     return checked
+
+
+def check_out(infos: Sequence[ValueInfo], out: Mapping[str, Array]) -> None:
+    """Check the arrays that outputs are to be written into.
+
+    Raises:
+        UserError: there is no such output; an array has another dtype or shape or is read-only.
+    """
+    known = {info.name: info for info in infos}
+    for name, array in out.items():
+        if name not in known:
+            raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
+        info = known[name]
+        if array.dtype != info.dtype or not fits(info.shape, array.shape):
+            raise UserError(
+                f"the array for output '{name}' does not fit",
+                expected=info,
+                found=f"{array.dtype}{list(array.shape)}",
+            )
+        if not array.flags.writeable:
+            raise UserError(f"the array for output '{name}' is read-only")
 
 
 def usable_cores() -> int:

@@ -2,7 +2,8 @@
 
 A file is a magic number, the header's checksum and size, the header (JSON), and then the bytes that
 the header names by offset and size: objects, and constants as the kernels read them. Addresses
-are stored as pairs (buffer, offset); the buffers are the inputs, the arena and the constants.
+are stored as pairs (buffer, offset); the buffers are the outside arrays (inputs, and outputs handed
+out), the arena and the constants.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.types import Array
-from .runtime.execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
+from .runtime.execute import ALIGNMENT, Alarm, Execution, Outside, Patch, View, alarms_in, room
 from .runtime.jit import Library
 from .runtime.runner import ROW, KernelTable, Pool
 
@@ -29,13 +30,14 @@ if TYPE_CHECKING:  # running a compiled program does not import the compiler
 
     from .session import BufferStart, CpuSession
 
-MAGIC = b"isoform\x01"
+MAGIC = b"isoform\x02"
 _HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
-ARENA, INPUT = -1, -2
+ARENA, OUTSIDE = -1, -2
 # A stored program may take this share of the cache; larger ones are compiled each time.
 SHARE = 4
 
-# (buffer, offset): a constant's number, or `ARENA` and an offset; `INPUT - k` is input number k.
+# (buffer, offset): a constant's number, or `ARENA` and an offset; `OUTSIDE - k` is outside array
+# number k.
 Pair: TypeAlias = "tuple[int, int]"
 
 
@@ -55,8 +57,11 @@ class StoredSession:
         self._library = Library(objects)
         self._patches: list[Patch] = []
         self._tables: list[Array] = []
-        inputs = [Input(n, np.dtype(d), tuple(shape)) for n, d, shape in header["inputs"]]
-        self.execution = Execution(inputs, self._patches, threads)
+        inputs, handed = (
+            [Outside(n, np.dtype(d), tuple(shape)) for n, d, shape in header[key]]
+            for key in ("inputs", "handed_out")
+        )
+        self.execution = Execution(inputs, handed, self._patches, threads)
         self.execution.steps.append(self._table(header["rows"]))
         self.execution.outputs = {name: self._view(view) for name, *view in header["outputs"]}
         self.execution.alarms = [
@@ -93,6 +98,10 @@ class StoredSession:
         """
         return self.execution.run(inputs)
 
+    def run_into(self, inputs: Mapping[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """As `run`, with arrays that outputs are written into, by name."""
+        return self.execution.run(inputs, out)
+
     def close(self) -> None:
         """Stop the worker threads."""
         self.execution.close()
@@ -103,8 +112,8 @@ class StoredSession:
             table = np.zeros(len(arguments), np.uint64)
             self._tables.append(table)
             for position, (buffer, offset) in enumerate(arguments):
-                if buffer <= INPUT:
-                    self._patches.append(Patch(table, position, INPUT - buffer, offset))
+                if buffer <= OUTSIDE:
+                    self._patches.append(Patch(table, position, OUTSIDE - buffer, offset))
                 else:
                     table[position] = self._address(buffer) + offset
             row["fn"] = self._library.address(symbol)
@@ -119,8 +128,8 @@ class StoredSession:
         dtype, shape, strides, (buffer, start), offset, size = saved
         known = np.dtype(dtype)
         inside = tuple(shape), tuple(strides)
-        if buffer <= INPUT:
-            return View(known, *inside, offset=offset, size=size, input=INPUT - buffer)
+        if buffer <= OUTSIDE:
+            return View(known, *inside, offset=offset, size=size, outside=OUTSIDE - buffer)
         return View(known, *inside, self._address(buffer) + start, offset, size)
 
 
@@ -177,11 +186,15 @@ def _lines(session: CpuSession) -> list[tuple[str, int, list[Pair]]] | None:
 
 
 def _pair(session: CpuSession, start: BufferStart, shift: int = 0) -> Pair:
-    if start.input is not None:
-        return INPUT - start.input, shift
+    if start.outside is not None:
+        return OUTSIDE - start.outside, shift
     if start.constant is not None:
         return list(session.kept).index(start.constant), shift
     return ARENA, start.address - session.arena.ctypes.data + shift
+
+
+def _arrays(arrays: Sequence[Outside]) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(a.name, a.dtype.name, a.shape) for a in arrays]
 
 
 def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
@@ -219,7 +232,8 @@ def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) ->
         {
             "notes": notes,
             "arena": session.arena.nbytes,
-            "inputs": [(i.name, i.dtype.name, i.shape) for i in session.execution.inputs],
+            "inputs": _arrays(session.execution.inputs),
+            "handed_out": _arrays(session.execution.handed_out),
             "outputs": _outputs(session),
             "alarms": _alarms(session),
             "rows": lines,

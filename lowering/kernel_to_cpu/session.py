@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.deadline import check_time
@@ -56,10 +56,11 @@ from .nests.gather import gathered_size, lower_gather, place_of
 from .nests.halo import lower_halo
 from .nests.loops import emit_loops
 from .nests.tiles import emit_tiles
+from .outputs import handed_out
 from .products.attention import emit_attention
 from .products.contraction import lower_conv, lower_gemm
 from .products.tiled_product import lower_tiled_product
-from .runtime.execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
+from .runtime.execute import Alarm, Execution, Outside, Patch, View, alarms_in, aligned, room
 from .runtime.jit import Library
 from .runtime.object_cache import ObjectCache
 from .runtime.runner import ROW, KernelTable, Pool
@@ -70,10 +71,11 @@ Kernel = TypeVar("Kernel", bound=KernelOp)
 
 @dataclass(frozen=True)
 class BufferStart:
-    """The start of a value's buffer: an input, or an address in the arena or a constant."""
+    """The start of a value's buffer: an outside array's number, or an address in the arena or of a
+    constant."""
 
     address: int = 0
-    input: int | None = None
+    outside: int | None = None
     constant: bytes | None = None
 
 
@@ -137,12 +139,15 @@ class CpuSession:
         self._digests: dict[int, bytes] = {}
         self._starts: dict[SSAValue, BufferStart] = {}
         for k, arg in enumerate(program.main.body.block.args):
-            self._starts[arg] = BufferStart(input=k)
+            self._starts[arg] = BufferStart(outside=k)
         self.patches: list[Patch] = []
         self.tables: dict[int, Array] = {}
         self.entries: dict[tuple[int, int], tuple[BufferStart, int]] = {}
-        inputs = [_input(name, type_) for name, type_ in program.inputs.items()]
-        self.execution = Execution(inputs, self.patches, threads)
+        inputs = [_outside(name, type_) for name, type_ in program.inputs.items()]
+        types = program.outputs
+        self._handed_out = handed_out(program, self.constants.known)
+        handed = [_outside(name, types[name]) for name in self._handed_out.values()]
+        self.execution = Execution(inputs, handed, self.patches, threads)
         self.segments = self._lower()
         calls = [call for segment in self.segments for call in segment.calls]
         codes = {call.code.symbol: call.code.ir for call in calls}
@@ -176,6 +181,10 @@ class CpuSession:
             UserError: an input is missing or has another shape or dtype.
         """
         return self.execution.run(inputs)
+
+    def run_into(self, inputs: Mapping[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """As `run`, with arrays that outputs are written into, by name."""
+        return self.execution.run(inputs, out)
 
     def time(self, values: set[SSAValue], times: int = 1) -> float:
         """Seconds that the kernels defining these values take, on the buffers of the last run.
@@ -256,16 +265,16 @@ class CpuSession:
             self._starts[op.result] = self.start(op.source)
             return []
         if isinstance(op, JoinOp):
-            self._starts[op.result] = self._arena_start(op.properties.get("offset"), op)
+            self._starts[op.result] = self._arena_start(op.result, op.properties.get("offset"))
             return lower_halo(op.result, self.isa)
         if isinstance(op, KernelOp):
-            self._starts[op.result] = self._arena_start(op.properties.get("offset"), op)
+            self._starts[op.result] = self._result_start(op.result, op.properties.get("offset"))
             halo = lower_halo(op.result, self.isa)
             return halo if element_count(op.type) == 0 else [*halo, *self._kernel_calls(op)]
         if isinstance(op, CallOp):
             offsets = op.properties.get("offsets")
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
-                self._starts[result] = self._arena_start(offset, op)
+                self._starts[result] = self._result_start(result, offset)
             return lower_gather(op, self.isa) if _is_gather(op) else None
         raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
 
@@ -287,10 +296,17 @@ class CpuSession:
         code = cached_code(op, self.isa, (), lambda: emit(op, self.isa))
         return KernelCall(code, tuple(Argument(value) for value in (*op.inputs, op.result)))
 
-    def _arena_start(self, offset: Any, op: Operation) -> BufferStart:
+    def _result_start(self, value: OpResult, offset: Any) -> BufferStart:
+        """Where an op writes a result: into what is handed out, or the arena."""
+        if value in self._handed_out:
+            number = list(self._handed_out).index(value)
+            return BufferStart(outside=len(self.execution.inputs) + number)
+        return self._arena_start(value, offset)
+
+    def _arena_start(self, value: OpResult, offset: Any) -> BufferStart:
         if not isinstance(offset, IntegerAttr):
             raise UserError(
-                "an op has no offset in the arena", where=where(op), hint="run plan-memory"
+                "an op has no offset in the arena", where=where(value.op), hint="run plan-memory"
             )
         return BufferStart(self.arena.ctypes.data + offset.value.data)
 
@@ -356,10 +372,10 @@ class CpuSession:
             shift = argument.offset * byte_width(tensor_type(value).element_type)
             start = self.start(value)
         self.entries[table.ctypes.data, position] = start, shift
-        if start.input is None:
+        if start.outside is None:
             table[position] = start.address + shift
         else:
-            self.patches.append(Patch(table, position, start.input, shift))
+            self.patches.append(Patch(table, position, start.outside, shift))
 
     def _host(self, op: Operation) -> Callable[[], None]:
         """Run an op by its reference meaning, between native segments."""
@@ -395,7 +411,8 @@ class CpuSession:
         strides, offset, count = physical(type_)
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
-        return View(dtype, shape, steps, start.address, offset * width, count * width, start.input)
+        place = start.address, offset * width, count * width, start.outside
+        return View(dtype, shape, steps, *place)
 
 
 def _host_name(op: Operation) -> str:
@@ -420,8 +437,8 @@ def _return_memory() -> None:
         trim(0)
 
 
-def _input(name: str, type_: Tensor) -> Input:
-    return Input(name, to_numpy(type_.element_type), type_.get_shape())
+def _outside(name: str, type_: Tensor) -> Outside:
+    return Outside(name, to_numpy(type_.element_type), type_.get_shape())
 
 
 def _laid_out(array: Array, type_: Tensor) -> Array:

@@ -14,9 +14,12 @@ REFERENCE = {
     "log1p": (np.log1p, 2.5),
     "tanh": (np.tanh, 1.5),
     "erf": (np.vectorize(math.erf), 1.5),
+    "sin": (np.sin, 0.6),
+    "cos": (np.cos, 0.6),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 2.5),
 }
 SPECIALS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 88.72, 88.73, -87.3, -103.9, -104.1]
+ANGLES = [2.0**27, np.pi, -np.pi / 2, 355.0, 103993.0, 1e9, 13176794.0, 16367173.0 * 2**66]
 EDGES = [0.625, 0.92, 3.9, 4.0, 1e-45, -1e-45, 1e-40, 3e38, -3e38, 2.0**-126, math.sqrt(0.5)]
 
 
@@ -28,7 +31,7 @@ def samples() -> np.ndarray:
         draw.standard_normal(10_000) * 1e-3,
         np.exp(draw.uniform(-100, 88, 40_000)),
         -np.exp(draw.uniform(-100, 88, 10_000)),
-        SPECIALS + EDGES,
+        SPECIALS + EDGES + ANGLES,
     ]
     x = np.concatenate(parts).astype(np.float32)
     return np.concatenate([x, np.zeros(-len(x) % 64, np.float32)])

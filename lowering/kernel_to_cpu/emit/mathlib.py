@@ -2,16 +2,19 @@
 
 exp, log, tanh, erf and sigmoid of f32 are polynomials after range reduction, inline and vectorised,
 within 3 units in the last place (4 for tanh and erf), right at infinities and NaN, with gradual
-underflow. f16 and bf16 go through f32. Everything else, and f64, calls the C library lane by lane.
+underflow. sin and cos of f32 are polynomials in f64, within 0.6 units; vectors with an argument
+beyond 2^27 go to the C library. f16 and bf16 go through f32. Everything else, and f64, calls the C
+library lane by lane.
 
 Source: the coefficients are weighted minimax fits (Lawson's iteration) made for this file with 40
-digits; the range reductions are the classical ones (Cody and Waite 1980).
+digits, those of sin and cos are of FreeBSD's k_sinf.c and k_cosf.c; the range reductions are the
+classical ones (Cody and Waite 1980).
 """
 
 from collections.abc import Callable, Sequence
 
 from .emitter import Emitter
-from .types import F32, F64, I32, Type, Value, constant
+from .types import F32, F64, I32, I64, Type, Value, constant
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.00021219444005469057  # their sum is log 2 to 40 bits
@@ -67,6 +70,26 @@ _ERF_LARGE = (
     0.00019821958267129958,
 )
 
+# (sin(x) / x - 1) / x^2 and (cos(x) - 1) / x^2 in x^2, on |x| <= pi / 4
+_SIN = (
+    -0.166666666416265235595,
+    0.0083333293858894631756,
+    -0.000198393348360966317347,
+    0.0000027183114939898219064,
+)
+_COS = (
+    -0.499999997251031003120,
+    0.0416666233237390631894,
+    -0.00138867637746099294692,
+    0.0000243904487962774090654,
+)
+# pi / 2 in parts: the first two have 26 bits, so that their products with n are exact.
+_HALF_PI = (1.5707963109016418, 1.5893254712295857e-08, 6.123233995736766e-17)
+_TWO_OVER_PI = 0.6366197723675814
+_ROUND_F64 = 6755399441055744.0  # 1.5 * 2**52
+# Up to here n has 27 bits, and the reduction leaves more places than f32 has.
+_LARGEST_ANGLE = 2.0**27
+
 # LLVM knows some functions by name; the others are called lane by lane.
 _INTRINSICS = frozenset(("exp", "log", "sin", "cos", "exp2", "log2", "log10"))
 _TRIGONOMETRIC = ("tan", "asin", "acos", "atan", "atan2")
@@ -102,6 +125,16 @@ def tanh(b: Emitter, x: Value) -> Value:
 def erf(b: Emitter, x: Value) -> Value:
     """Compute the error function."""
     return _own(b, _erf, "erf", x)
+
+
+def sin(b: Emitter, x: Value) -> Value:
+    """Compute the sine of an angle in radians."""
+    return _own(b, lambda b, x: _wave(b, x, "sin"), "sin", x)
+
+
+def cos(b: Emitter, x: Value) -> Value:
+    """Compute the cosine of an angle in radians."""
+    return _own(b, lambda b, x: _wave(b, x, "cos"), "cos", x)
 
 
 def sigmoid(b: Emitter, x: Value) -> Value:
@@ -247,6 +280,32 @@ def _erf(b: Emitter, x: Value) -> Value:
     bounded = _clamp(b, size, 0.0, 4.0)
     far = b.sub(1.0, _exp(b, _polynomial(b, bounded, _ERF_LARGE)))
     return b.select(b.compare("lt", size, 0.92), near, _with_sign(b, far, x))
+
+
+def _wave(b: Emitter, x: Value, name: str) -> Value:
+    small = b.compare("lt", b.unary("fabs", x), _LARGEST_ANGLE)
+    every = b.reduce("and", small) if x.type.lanes else small
+    near, far = lambda: [_near_wave(b, x, name)], lambda: [libm(b, name, x)]
+    return b.if_else(every, near, far)[0]
+
+
+def _near_wave(b: Emitter, x: Value, name: str) -> Value:
+    """Write x = n pi / 2 + r; the lowest bits of n tell which polynomial in r, and its sign."""
+    wide = b.cast(x, F64)
+    shifted = b.fma(wide, _TWO_OVER_PI, _ROUND_F64)
+    n = b.sub(shifted, _ROUND_F64)
+    r = wide
+    for part in _HALF_PI:
+        r = b.fma(n, -part, r)
+    square = b.mul(r, r)
+    sine = b.mul(r, b.fma(square, _polynomial(b, square, _SIN), 1.0))
+    cosine = b.fma(square, _polynomial(b, square, _COS), 1.0)
+    quarter = b.bitcast(shifted, I64.vector(x.type.lanes))
+    quarter = b.add(quarter, 1) if name == "cos" else quarter
+    is_odd = b.compare("ne", b.logic("and", quarter, 1), 0)
+    is_negative = b.compare("ne", b.logic("and", quarter, 2), 0)
+    result = b.select(is_odd, cosine, sine)
+    return b.cast(b.select(is_negative, b.negate(result), result), F32)
 
 
 def _with_sign(b: Emitter, size: Value, x: Value) -> Value:

@@ -1,9 +1,15 @@
-"""Run a linked program: bind the inputs' addresses, make the native calls, copy the outputs."""
+"""Run a linked program: bind the addresses of inputs and outputs, and make the native calls.
+
+Outputs are written where the caller gets them. Only those that have no buffer of their own (an
+input, a constant, a part of something else) are copied.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -22,8 +28,8 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Input:
-    """Name, dtype and shape of an input."""
+class Outside:
+    """Name, dtype and shape of an array outside the arena: an input, or an output handed out."""
 
     name: str
     dtype: np.dtype[Any]
@@ -32,17 +38,17 @@ class Input:
 
 @dataclass(frozen=True)
 class Patch:
-    """A position in an argument table that holds an input's address plus `shift` bytes."""
+    """A position in an argument table that holds an outside array's address plus `shift` bytes."""
 
     table: Array
     position: int
-    input: int
+    outside: int
     shift: int
 
 
 @dataclass(frozen=True)
 class View:
-    """A value's elements: in input number `input`, or at a fixed address.
+    """A value's elements: in outside array number `outside`, or at a fixed address.
 
     Units: `strides`, `offset` (of the first element) and `size` (of the buffer) are bytes.
     """
@@ -53,7 +59,7 @@ class View:
     address: int = 0
     offset: int = 0
     size: int = 0
-    input: int | None = None
+    outside: int | None = None
 
     def array(self) -> Array:
         """The elements in place; the buffer must outlive the array."""
@@ -83,10 +89,22 @@ Step = KernelTable | Callable[[], None]
 
 
 class Execution:
-    """A linked program on a pool of threads. Calls from several threads run one after the other."""
+    """A linked program on a pool of threads. Calls from several threads run one after the other.
 
-    def __init__(self, inputs: Sequence[Input], patches: Sequence[Patch], threads: int) -> None:
+    Args:
+        inputs: the first outside arrays.
+        handed_out: the outside arrays after those; each is an output.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Outside],
+        handed_out: Sequence[Outside],
+        patches: Sequence[Patch],
+        threads: int,
+    ) -> None:
         self.inputs = inputs
+        self.handed_out = handed_out
         self.steps: list[Step] = []
         self.outputs: dict[str, View] = {}
         self.alarms: Sequence[Alarm] = ()
@@ -94,6 +112,7 @@ class Execution:
         self.pool = Pool(threads)
         self._patches = patches
         self._runner = TableRunner(self.pool)
+        self._memory = [OutputMemory(output.dtype, output.shape) for output in handed_out]
         self._bound: Sequence[Array] = ()
         self._lock = threading.Lock()
         _executions.add(self)
@@ -103,8 +122,13 @@ class Execution:
         """Count the native calls made so far."""
         return self._runner.calls
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         """Run once. Inputs by name, of the exact shapes and dtypes.
+
+        Args:
+            out: arrays that outputs are written into, of the exact shapes and dtypes.
 
         Raises:
             UserError: an input is missing or has another shape or dtype, or an index that is data
@@ -112,10 +136,8 @@ class Execution:
         """
         arrays = [checked(wanted, inputs) for wanted in self.inputs]
         with self._lock:
-            # Held for as long as their addresses are in the tables.
-            self._bound = arrays
-            for patch in self._patches:
-                patch.table[patch.position] = arrays[patch.input].ctypes.data + patch.shift
+            self._bound = ()  # so that memory which the caller let go can be given out again
+            self._bind([*arrays, *self._receivers(out or {}, arrays)])
             self.alarmed[...] = 0
             for step in self.steps:
                 if isinstance(step, KernelTable):
@@ -124,7 +146,37 @@ class Execution:
                         raise self._out_of_range()
                 else:
                     step()
-            return {name: self.read(view).copy() for name, view in self.outputs.items()}
+            return self._results(out or {})
+
+    def _receivers(self, out: Mapping[str, Array], inputs: Sequence[Array]) -> list[Array]:
+        """Where outputs are written: a caller's array that suits, or memory of our own."""
+        found: list[Array] = []
+        for output, memory in zip(self.handed_out, self._memory, strict=True):
+            given = out.get(output.name)
+            suits = given is not None and _suits(given, inputs, out)
+            found.append(given if given is not None and suits else memory.take())
+        return found
+
+    def _bind(self, arrays: Sequence[Array]) -> None:
+        """Put the outside arrays' addresses into the tables, and hold the arrays."""
+        self._bound = arrays
+        addresses = [array.ctypes.data for array in arrays]
+        for patch in self._patches:
+            patch.table[patch.position] = addresses[patch.outside] + patch.shift
+
+    def _results(self, out: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name: what was handed out as it is, the others as copies."""
+        first = len(self.inputs)
+        handed = {o.name: self._bound[first + k] for k, o in enumerate(self.handed_out)}
+        found: dict[str, Array] = {}
+        for name, view in self.outputs.items():
+            array = handed.get(name)
+            if name in out:
+                if array is not out[name]:
+                    out[name][...] = self.read(view) if array is None else array
+                array = out[name]
+            found[name] = self.read(view).copy() if array is None else array
+        return found
 
     def _out_of_range(self) -> UserError:
         """Find the invalid index: the first of the first gather that has one.
@@ -148,15 +200,19 @@ class Execution:
 
     def read(self, view: View) -> Array:
         """A value's current elements."""
-        if view.input is None:
+        if view.outside is None:
             return view.array()
-        flat = self._bound[view.input].reshape(-1)[view.offset // view.dtype.itemsize :]
-        return np.lib.stride_tricks.as_strided(flat, view.shape, view.strides, writeable=False)
+        flat = self._bound[view.outside].reshape(-1)[view.offset // view.dtype.itemsize :]
+        written = view.outside >= len(self.inputs)
+        return np.lib.stride_tricks.as_strided(flat, view.shape, view.strides, writeable=written)
 
     def time(self, table: KernelTable) -> float:
         """Seconds that a table takes on the buffers of the last run."""
         clock = thread_clock(self.pool.threads)
         with self._lock:
+            first = len(self.inputs)
+            scratch = [array.copy() for array in self._bound[first:]]  # callers have the others
+            self._bind([*self._bound[:first], *scratch])
             started = clock()
             self._runner.run(table)
             return clock() - started
@@ -168,6 +224,35 @@ class Execution:
     def renew_lock(self) -> None:
         """Replace the lock, which another thread may have held when this process was forked."""
         self._lock = threading.Lock()
+
+
+class OutputMemory:
+    """Memory for one output, given out again once nobody holds what was given out before.
+
+    New pages cost more than the run of a fast kernel: the system clears them one by one.
+    """
+
+    # The caller often holds one result while it asks for the next.
+    KEPT = 2
+
+    def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._dtype = dtype
+        self._shape = shape
+        self._size = math.prod(shape) * dtype.itemsize
+        self._owners: list[Array] = []
+
+    def take(self) -> Array:
+        """An array that nobody else holds; its elements are undefined."""
+        for k in range(len(self._owners)):
+            # The list and the argument hold it; every view of it that a caller has does, too.
+            if sys.getrefcount(self._owners[k]) <= 2:
+                return self._array(self._owners[k])
+        self._owners = [*self._owners, np.empty(self._size + ALIGNMENT, np.uint8)][-self.KEPT :]
+        return self._array(self._owners[-1])
+
+    def _array(self, owner: Array) -> Array:
+        start = -owner.ctypes.data % ALIGNMENT
+        return owner[start : start + self._size].view(self._dtype).reshape(self._shape)
 
 
 _executions: weakref.WeakSet[Execution] = weakref.WeakSet()
@@ -189,7 +274,7 @@ def thread_clock(threads: int) -> Callable[[], float]:
     return time.perf_counter
 
 
-def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:
+def checked(wanted: Outside, inputs: Mapping[str, Array]) -> Array:
     """The array for an input, contiguous.
 
     Raises:
@@ -205,6 +290,13 @@ def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:
             found=f"{array.dtype}{list(array.shape)}",
         )
     return np.ascontiguousarray(array)
+
+
+def _suits(array: Array, inputs: Sequence[Array], out: Mapping[str, Array]) -> bool:
+    """Whether kernels may write an output into it: aligned, and apart from all others."""
+    others = [*inputs, *(other for other in out.values() if other is not array)]
+    plain = array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0
+    return plain and not any(np.may_share_memory(array, other) for other in others)
 
 
 def aligned(array: Array) -> Array:
