@@ -91,6 +91,10 @@ def _command(name: str) -> Command:
         from .commands.rules import rules_command
 
         return rules_command
+    if name == "tune":
+        from .commands.tune import tune_command
+
+        return tune_command
     from .commands import subcommands as commands
 
     return cast(Command, getattr(commands, f"{name}_command"))
@@ -401,6 +405,25 @@ def _add_rules(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
+def _add_tune(subparsers: Any, name: str) -> ArgumentParser:
+    text = "measure schedules of a model's kernels; compile and optimize use the best ones"
+    parser = _parser(subparsers, name, text)
+    parser.usage = "isoform tune [flags] MODEL | isoform tune [flags] --ops FILE"
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help="FILE.onnx, FILE.mlir or zoo:NAME")
+    add("--ops", metavar="FILE", help="operators, one a line (docs/tuning.md), instead of MODEL")
+    add("--trials", type=_positive, default=64, metavar="N", help="schedules of each kernel (64)")
+    text = "the database (tuned.json in the cache folder, which compile and optimize read)"
+    add("--db", metavar="PATH", help=text)
+    add("--list", action="store_true", help="print what the database knows")
+    add("--merge", metavar="OTHER", help="add the kernels and trials of another database")
+    text = "measure on the workers of a Dask cluster (docs/cluster.md)"
+    add("--cluster", metavar="ADDRESS", help=text)
+    _binding(parser)
+    _json(parser)
+    return parser
+
+
 COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "check": _add_check,
     "import": _add_import,
@@ -412,6 +435,7 @@ COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "verify": _add_verify,
     "bisect": _add_bisect,
     "rules": _add_rules,
+    "tune": _add_tune,
 }
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("winograd", _pass("passes.convolution.winograd:Winograd")),
     ("transposed-product", _pass("passes.convolution.transposed_product:TransposedProduct")),
     ("tune", _pass("passes.tuning:Tune")),
+    ("use-tuned", _pass("passes.tuning.use_tuned:UseTuned")),
     ("share-buffers", _pass("passes.fusion.share_buffers:ShareBuffers")),
     ("join-buffers", _pass("passes.fusion.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),

@@ -121,3 +121,11 @@ def default_limit() -> int:
             "the cache's limit is a whole number of MiB", where="ISOFORM_CACHE_LIMIT", found=given
         )
     return int(given) << 20
+
+
+def tuned_file() -> Path | None:
+    """The file of this user's tuned kernels, whether it exists or not; None without a folder."""
+    folder = CacheFolder()
+    if folder.path is None or not folder.usable:
+        return None
+    return folder.path / "costs" / "tuned.json"

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from .executor_worker import receive, send
 
@@ -52,7 +52,7 @@ class Worker:
         Raises: what the function raises; LostError if the process died or was late.
         """
         source, target = self.process.stdout, self.process.stdin
-        request = pickle.dumps((*_name_of(function), item))
+        request = pickle.dumps((*name_of(function), item))
         late = threading.Event()
         try:
             with self._ended_after(limit, late):
@@ -102,8 +102,8 @@ class Worker:
                 stream.close()
 
 
-def _name_of(function: Callable[..., Any]) -> tuple[str, str]:
-    """Module and name; a script that runs is found by its file's name, for its folder is a path."""
+def name_of(function: Callable[..., Any]) -> tuple[str, str]:
+    """The module and name of a function; a script's module is its file, whose folder is a path."""
     module = function.__module__
     if module == "__main__":
         module = Path(str(sys.modules["__main__"].__file__)).stem
@@ -151,6 +151,20 @@ def kept_workers() -> Generator[None]:
             _idle.workers[:] = _idle.workers if _idle.depth else []
         for worker in ended:
             worker.end()
+
+
+class Executor(Protocol):
+    """Runs a function on many items, somewhere."""
+
+    def run(
+        self,
+        function: Callable[[A], B],
+        items: Sequence[A],
+        done: Callable[[int, B], None],
+        lost: Callable[[int, LostError], None] | None = None,
+    ) -> None:
+        """Run the function on every item; as `LocalExecutor.run`."""
+        ...
 
 
 @dataclass(frozen=True)

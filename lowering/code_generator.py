@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from ..dialects.kernel import KernelOp
 from ..dialects.program import Program
 from ..dialects.types import Array
+from .schedule_space import Space
 
 
 class TimedSession(Protocol):
@@ -23,8 +24,12 @@ class TimedSession(Protocol):
         """Run once. Inputs by name, of the exact shapes and dtypes."""
         ...
 
-    def time(self, values: set[SSAValue]) -> float:
-        """Seconds that the kernels defining these values take, on the buffers of the last run."""
+    def time(self, values: set[SSAValue], times: int = 1) -> float:
+        """Seconds that the kernels defining these values take, on the buffers of the last run.
+
+        Args:
+            times: how often they run, one after the other; the seconds are for one run.
+        """
         ...
 
     def close(self) -> None:
@@ -45,12 +50,21 @@ class CodeGenerator(Protocol):
         """How many float32 numbers a vector holds."""
         ...
 
+    @property
+    def processor(self) -> str:
+        """The processor's name."""
+        ...
+
     def machine_kind(self) -> str:
         """All that a measured time depends on beside the program: machine, compiler, sources."""
         ...
 
-    def register_blocks(self, op: KernelOp) -> list[tuple[int, int]]:
-        """Register blocks (rows, vectors) worth comparing with the default one."""
+    def space(self, op: KernelOp, constants: Container[SSAValue]) -> Space | None:
+        """What may vary in how a kernel is run; None if nothing.
+
+        Args:
+            constants: values that are known at compile time.
+        """
         ...
 
     def block_tiles(self, tiles: int, positions: int, channels: int, features: int) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import llvmlite
 from xdsl.printer import Printer
 
+from ...dialects.cache_folder import tuned_file
 from ...dialects.deadline import check_time
 from ...dialects.floats import VALUES
 from ...dialects.program import Program
@@ -93,7 +94,17 @@ def program_key(program: Program, options: CpuOptions) -> str:
 
 def compiler_key(options: CpuOptions) -> tuple[str, ...]:
     """What beside the program a compiled one depends on."""
-    return options.key, repr(Isa.host()), llvmlite.__version__, _package_state()
+    tuned = _state_of(tuned_file()) if options.uses_tuned else ""
+    return options.key, repr(Isa.host()), llvmlite.__version__, _package_state(), tuned
+
+
+def _state_of(path: Path | None) -> str:
+    """Size and time of a file; nothing if there is none."""
+    try:
+        status = None if path is None else path.stat()
+    except OSError:
+        status = None
+    return "" if status is None else f"{status.st_size} {status.st_mtime_ns}"
 
 
 def identities(program: Program) -> list[str]:

@@ -50,6 +50,11 @@ class CpuOptions:
             )
 
     @property
+    def uses_tuned(self) -> bool:
+        """Whether kernels take the schedules that `isoform tune` found."""
+        return self.effort != "quick" and self.cost_file is None
+
+    @property
     def key(self) -> str:
         """What the kernels of a program depend on; they are the same on any number of threads."""
         return f"{self.effort} {self.tolerance!r} {self.floats.key}"

@@ -134,6 +134,8 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()
     run_passes(placed, ",".join((*passes, *fast)), verify_input=given)
+    if options is not None and options.uses_tuned and target == "cpu":
+        run_passes(placed, "use-tuned", verify_input=False)
     return placed
 
 

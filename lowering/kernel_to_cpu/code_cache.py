@@ -29,7 +29,7 @@ from .isa import Isa
 # The text of these says all; an op of a plug-in may mean something else tomorrow.
 OURS = (AttentionOp, ConvOp, GemmOp, LoopsOp, TiledProductOp)
 # Attributes that say how an op came about.
-_HISTORY = ("isoform.rules", "isoform.tuned")
+_HISTORY = ("isoform.rules", "isoform.tuned", "isoform.measured")
 _PACKAGE = Path(__file__).resolve().parents[2]
 _SOURCES = (
     "dialects",

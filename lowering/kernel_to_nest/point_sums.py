@@ -26,7 +26,7 @@ MOST_BODIES = 32
 
 
 @dataclass(frozen=True)
-class Schedule:
+class PointSums:
     """How the loop along the vectors of points is run.
 
     Attributes:
@@ -35,6 +35,7 @@ class Schedule:
         block: vectors that share the loops over long sums.
         staged: whether rows stay on the stack until they are whole.
         ahead: an iterator, and how far along it what is read is asked for.
+        chains: totals of a reduction.
     """
 
     width: int
@@ -42,6 +43,7 @@ class Schedule:
     block: int = 1
     staged: bool = False
     ahead: tuple[SSAValue, int] | None = None
+    chains: int = CHAINS
 
     def run(self, lane: ForOp) -> None:
         """Schedule a loop along vectors, the only op of its block."""
@@ -131,7 +133,7 @@ class Schedule:
         if not outer:
             return
         deep = rewrites.mark(outer[-1], "serial", unroll=1)
-        chains = min(CHAINS // count, MOST_BODIES // inside, deep.size)
+        chains = min(self.chains // count, MOST_BODIES // inside, deep.size)
         if chains > 1:
             chain(_top(outer), deep, chains, self.width)
 

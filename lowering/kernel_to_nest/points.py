@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import ForOp, NestOp, StoreOp
@@ -18,7 +18,7 @@ from . import rewrites
 from .build import Builder, Site, empty_nest
 from .guards import cut_inside, regions
 from .peeled import peel
-from .point_sums import UNROLLED, Schedule
+from .point_sums import CHAINS, UNROLLED, PointSums
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
@@ -74,20 +74,69 @@ def _along_lanes(scope: ScopePlan, vector: int) -> list[int]:
     return [k for k in scope.sums if k in dims[0].iterators and k not in others]
 
 
-def points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> NestOp:
-    """As many outer loops in parallel as make 64 items, vectors innermost."""
-    out = result_address(op, plan)
+@dataclass(frozen=True)
+class PointsSchedule:
+    """How points are run.
+
+    Attributes:
+        lanes: of a vector.
+        items: outer loops are in parallel until they are as many items.
+        block: vectors that share the loops over long sums.
+        stack: neighbours with overlapping windows that are computed together.
+        unroll: vectors of one iteration, where there are no sums; 0 is as LLVM likes.
+        staged: whether rows of totals stay on the stack until they are whole, where that applies.
+        chains: totals of a reduction.
+    """
+
+    lanes: int
+    items: int
+    block: int
+    stack: int
+    unroll: int
+    staged: int
+    chains: int
+
+
+def default_points(
+    op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int
+) -> PointsSchedule:
+    """The schedule of a model."""
+    block = isa.registers // 2 if _has_long_sums(plan) else 1
+    order = outer_order(op, plan, vector)
+    along = _stacked(plan, order, _parallel(plan, order, SLICES)[0], vector, block)
+    staged = _is_staged(op, plan.extents[vector], lanes, along is not None)
     width = power_of_two(plan.extents[vector], lanes)
+    stack = 1 if along is None else STACK
+    return PointsSchedule(width, SLICES, block, stack, 0, int(staged), CHAINS)
+
+
+def outer_order(op: KernelOp, plan: NestPlan, vector: int) -> list[int]:
+    """The loops around the lanes, as they lie in the result."""
+    out = result_address(op, plan)
     others = [k for k in range(plan.shared) if k != vector and plan.extents[k] != 1]
-    order = sorted(others, key=lambda k: -out.coefficient(k))
+    return sorted(others, key=lambda k: -out.coefficient(k))
+
+
+def _parallel(plan: NestPlan, order: Sequence[int], items: int) -> tuple[list[int], int]:
+    """The outer loops that make so many items, and how many they are."""
     parallel: list[int] = []
     count = 1
     for k in order:
-        if count < SLICES:
+        if count < items:
             parallel.append(k)
             count *= plan.extents[k]
-    block = isa.registers // 2 if _has_long_sums(plan) else 1
-    along = _stacked(plan, order, parallel, vector, block)
+    return parallel, count
+
+
+def points(
+    op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int, chosen: PointsSchedule
+) -> NestOp:
+    """Outer loops in parallel, vectors innermost."""
+    out, width, block = result_address(op, plan), chosen.lanes, chosen.block
+    order = outer_order(op, plan, vector)
+    parallel, count = _parallel(plan, order, chosen.items)
+    usual = isa.registers // 2 if _has_long_sums(plan) else 1
+    along = _stacked(plan, order, parallel, vector, usual) if chosen.stack > 1 else None
     if along is not None:
         shared = _overlapping(plan, along)
         plan = replace(plan, scopes=[_first(scope, shared) for scope in plan.scopes])
@@ -101,33 +150,33 @@ def points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> N
     runs, tiled = [lane], False
     last = (loops[order[-1]].iterator, 1) if order else None
     if along is not None:
-        outer, runs = _stack(loops, order, along)
+        outer, runs = _stack(loops, order, along, chosen.stack)
         assert last is not None
-        last = (outer.iterator, 1) if along == order[-1] else (last[0], STACK)
-    elif count < SLICES and lane.size > width * TILE_VECTORS:
+        last = (outer.iterator, 1) if along == order[-1] else (last[0], chosen.stack)
+    elif count < chosen.items and lane.size > width * TILE_VECTORS:
         step = width * block  # what is left of a tile goes vector by vector
-        share = max(TILE_VECTORS * width, -(-lane.size * count // (SLICES * step)) * step)
+        share = max(TILE_VECTORS * width, -(-lane.size * count // (chosen.items * step)) * step)
         outer, runs = rewrites.split_branch(lane, share)
         rewrites.mark(outer, "parallel")
         tiled = True
     if not any(scope.sums for scope in plan.scopes):
-        _plain(runs, width, shifted)
+        _plain(runs, width, shifted, chosen.unroll or None)
         return nest
-    staged = shifted and not tiled and _is_staged(op, lane.size, lanes, along is not None)
+    staged = shifted and not tiled and chosen.staged > 0
     far = any(byte_size(tensor_type(v)) >= LEAST_BYTES_AHEAD for v in op.inputs)
     ahead = last if far else None
     for run in runs:
-        Schedule(width, along is not None, block, staged, ahead).run(run)
+        PointSums(width, along is not None, block, staged, ahead, chosen.chains).run(run)
     return nest
 
 
-def _plain(runs: Sequence[ForOp], width: int, shifted: bool) -> None:
+def _plain(runs: Sequence[ForOp], width: int, shifted: bool, unroll: int | None) -> None:
     """Vectors of points without sums, in a copy for each region."""
     for run in runs:
         for region in regions(run):
             if not shifted or not peel(region, width):
                 for part in cut_inside(region, width):
-                    rewrites.vectorise(part, width)
+                    rewrites.vectorise(part, width, unroll)
 
 
 def _is_staged(op: KernelOp, size: int, lanes: int, stacked: bool) -> bool:
@@ -157,7 +206,7 @@ def _stacked(
 
 
 def _stack(
-    loops: Mapping[int, ForOp], order: Sequence[int], along: int
+    loops: Mapping[int, ForOp], order: Sequence[int], along: int, size: int
 ) -> tuple[ForOp, list[ForOp]]:
     """Cut a loop into stacks of neighbours, whose loops go inside of those over lanes.
 
@@ -167,7 +216,7 @@ def _stack(
     for _ in behind:
         rewrites.interchange(loops[along])
     kind = loops[along].kind.data
-    outer, stacks = rewrites.split_branch(loops[along], min(STACK, loops[along].size))
+    outer, stacks = rewrites.split_branch(loops[along], min(size, loops[along].size))
     rewrites.mark(outer, kind)
     for loop in reversed(behind):
         rewrites.interchange(loop)

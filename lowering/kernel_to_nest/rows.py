@@ -39,7 +39,7 @@ from .extremes import vectorise_extreme
 from .guards import cut_inside, guarded
 from .held_rows import can_be_held
 from .inlined import inline_rows
-from .point_sums import CHAINS, Schedule, cut_vectors, inner_loops, loop_path, sink
+from .point_sums import CHAINS, PointSums, cut_vectors, inner_loops, loop_path, sink
 from .reductions import take_lanes, vectorise_reduction
 from .row_scopes import RowBuilder, ScopeLoops
 
@@ -54,6 +54,8 @@ MOST_READS = 256
 TOGETHER = 2
 MOST_BYTES = 32 << 10
 MOST_RESULT = 1 << 19
+# Limit for the rows of all points that are interleaved.
+MOST_STACK = 1 << 17
 
 
 @dataclass
@@ -91,8 +93,41 @@ def plain_rows(op: KernelOp, plan: NestPlan, space: StringAttr, lanes: int) -> P
     return found
 
 
-def rows(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int) -> NestOp:
-    """Points in parallel, two taking turns; rows in vectors, sums in the lanes of chains."""
+@dataclass(frozen=True)
+class RowsSchedule:
+    """How rows are run.
+
+    Attributes:
+        lanes: of a vector.
+        turns: points that are interleaved, so that none waits for a sum.
+        unroll: vectors of one iteration along a row.
+        chains: totals of a sum.
+    """
+
+    lanes: int
+    turns: int
+    unroll: int
+    chains: int
+
+
+def default_rows(op: KernelOp, plan: NestPlan, lanes: int) -> RowsSchedule:
+    """The schedule of a model."""
+    turns = TOGETHER if TOGETHER in possible_turns(plan, lanes) and _take_turns(op, plan) else 1
+    return RowsSchedule(lanes, turns, UNROLL, CHAINS)
+
+
+def possible_turns(plan: NestPlan, lanes: int) -> list[int]:
+    """How many points can be interleaved: their rows lie on the stack."""
+    shared = [plan.extents[k] for k in range(plan.shared) if plan.extents[k] != 1]
+    if can_be_held(plan, lanes) or not shared or len(stages(inline_rows(plan).scopes)) < 2:
+        return [1]
+    size = _row_bytes(plan)
+    return [n for n in (1, 2, 3, 4) if n == 1 or (n <= shared[-1] and n * size <= MOST_STACK)]
+
+
+def rows(op: KernelOp, plan: NestPlan, isa: Isa, chosen: RowsSchedule) -> NestOp:
+    """Points in parallel, some taking turns; rows in vectors, sums in the lanes of chains."""
+    lanes = chosen.lanes
     held = can_be_held(plan, lanes)
     plan = plan if held else inline_rows(plan)
     plain = plain_rows(op, plan, REGISTERS if held else STACK, lanes)
@@ -100,13 +135,13 @@ def rows(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int) -> NestOp:
     if held and plain.shared and _is_far(op):
         for found in plain.made:
             _ask_for_next(found.own[-1], plain.shared[-1])
-    elif not held and plain.shared and _take_turns(op, plan):
-        _turns(plain.shared[-1], plain.starts)
+    elif not held and plain.shared and chosen.turns > 1:
+        _turns(plain.shared[-1], plain.starts, chosen.turns)
     for found in plain.made:
         if found.own:
-            _along_row(found.own[-1], lanes, held)
+            _along_row(found.own[-1], lanes, held, chosen.unroll)
     for found in sums:
-        _along_sum(op, found, isa, lanes)
+        _along_sum(op, found, isa, chosen)
     return plain.nest
 
 
@@ -131,30 +166,33 @@ def _first_part(before: Operation) -> Operation:
 
 def _take_turns(op: KernelOp, plan: NestPlan) -> bool:
     """Whether points are interleaved, so that none waits for a sum: their rows must lie in L1."""
+    return _row_bytes(plan) * TOGETHER <= MOST_BYTES and byte_size(op.type) <= MOST_RESULT
+
+
+def _row_bytes(plan: NestPlan) -> int:
+    """Bytes of the rows of one point, and of what it reads."""
     counts = [math.prod(plan.extents[k] for k in scope.own) for scope in plan.scopes]
-    size = 8 * max(counts) + sum(4 * n for n in counts[:-1] if n > 1)
-    small = size * TOGETHER <= MOST_BYTES and byte_size(op.type) <= MOST_RESULT
-    return small and len(stages(plan.scopes)) > 1
+    return 8 * max(counts) + sum(4 * n for n in counts[:-1] if n > 1)
 
 
-def _turns(loop: ForOp, starts: Sequence[Operation]) -> None:
+def _turns(loop: ForOp, starts: Sequence[Operation], turns: int) -> None:
     """Several points up to each sum over a row."""
-    outer, inner = rewrites.split_bound(loop, TOGETHER)
+    outer, inner = rewrites.split_bound(loop, turns)
     rewrites.mark(outer, "parallel")
     for part in rewrites.distribute(inner, starts):
         rewrites.mark(part, "serial", unroll=1)
 
 
-def _along_row(loop: ForOp, lanes: int, held: bool) -> None:
+def _along_row(loop: ForOp, lanes: int, held: bool, unroll: int) -> None:
     """Run the innermost of a row's own loops in vectors, one by one if their lanes need that."""
     width = lanes if held else power_of_two(loop.size, lanes)
     for part in [loop] if held else cut_inside(loop, width):
         if held or _is_written_out(part, width):
             _write_out(part, width)
         elif inner_loops(part):
-            Schedule(width).vectors(part)
+            PointSums(width).vectors(part)
         else:
-            rewrites.vectorise(part, width, UNROLL)
+            rewrites.vectorise(part, width, unroll)
 
 
 def _is_written_out(loop: ForOp, width: int) -> bool:
@@ -174,7 +212,7 @@ def _write_out(loop: ForOp, width: int) -> None:
         paths = [loop_path(inner) for inner in inner_loops(lane)]
         sink(lane)
         for path in paths:
-            Schedule(width).reduce(path, 1, written=False)
+            PointSums(width).reduce(path, 1, written=False)
 
 
 def _is_far(op: KernelOp) -> bool:
@@ -203,22 +241,22 @@ def _along_scalars(found: ScopeLoops) -> bool:
     """
     if any(map(_contiguous, found.sums)):
         return False
-    Schedule(1).reduce(found.sums, 1, written=False)
+    PointSums(1).reduce(found.sums, 1, written=False)
     return True
 
 
-def _along_sum(op: KernelOp, found: ScopeLoops, isa: Isa, lanes: int) -> None:
+def _along_sum(op: KernelOp, found: ScopeLoops, isa: Isa, chosen: RowsSchedule) -> None:
     """Run a sum at a point in the lanes of vectors, along memory."""
     along = max(found.sums, key=lambda loop: (_contiguous(loop), loop.size))
     order = [*(loop for loop in found.sums if loop is not along), along]
     rewrites.reorder(order)
-    taken, width = along.block.last_op, power_of_two(along.size, lanes)
+    taken, width = along.block.last_op, power_of_two(along.size, chosen.lanes)
     assert isinstance(taken, AccumulateOp)
     if _is_checked(op, found, isa):
-        vectorise_extreme(order[0], along, width, CHAINS)
+        vectorise_extreme(order[0], along, width, chosen.chains)
         return
     kind, total, places, at = found.scope.reduction, taken.buffer, list(taken.places), taken.indices
-    made = vectorise_reduction(along, width, CHAINS, order[0])
+    made = vectorise_reduction(along, width, chosen.chains, order[0])
     lane = take_lanes(kind, made.totals[total], total, places, at[0], width)
     rewrites.insert_after(made.last, lane)
 

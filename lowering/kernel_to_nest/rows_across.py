@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from ...dialects.index import Index
 from ...dialects.kernel import KernelOp
@@ -14,7 +15,7 @@ from ..kernel_to_cpu.nests.nontemporal import streamed
 from . import rewrites
 from .build import Site, empty_nest
 from .guards import cut_inside
-from .point_sums import Schedule, cut_vectors, inner_loops, loop_path, sink
+from .point_sums import PointSums, cut_vectors, inner_loops, loop_path, sink
 from .rolled_rows import rolled
 from .row_scopes import RowBuilder
 
@@ -59,18 +60,37 @@ def _stack(plan: NestPlan, lanes: int) -> int:
     return sum(made) * lanes
 
 
-def rows_across(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> NestOp:
-    """Points in parallel, several vectors of neighbours sharing loops, weights and places."""
-    out, extent = result_address(op, plan), plan.extents[vector]
+@dataclass(frozen=True)
+class AcrossSchedule:
+    """How rows of neighbouring points are run: lanes of a vector, vectors in one body."""
+
+    lanes: int
+    vectors: int
+
+
+def possible_vectors(plan: NestPlan, vector: int, lanes: int) -> list[int]:
+    """How many vectors of neighbours can share a body: whole ones, whose rows have room."""
+    extent, window = plan.extents[vector], rolled(plan)
     width = power_of_two(extent, lanes)
-    window = rolled(plan)
 
     def fit(n: int) -> bool:
         if window is not None:
             return window.width * n <= MOST_KEPT
         return _stack(plan, width * n) <= MOST_BYTES
 
-    vectors = next(n for n in (4, 2, 1) if n == 1 or (extent % (width * n) == 0 and fit(n)))
+    return [n for n in (1, 2, 4) if n == 1 or (extent % (width * n) == 0 and fit(n))]
+
+
+def default_across(plan: NestPlan, vector: int, lanes: int) -> AcrossSchedule:
+    """The schedule of a model."""
+    width = power_of_two(plan.extents[vector], lanes)
+    return AcrossSchedule(width, possible_vectors(plan, vector, lanes)[-1])
+
+
+def rows_across(op: KernelOp, plan: NestPlan, vector: int, chosen: AcrossSchedule) -> NestOp:
+    """Points in parallel, several vectors of neighbours sharing loops, weights and places."""
+    out, extent = result_address(op, plan), plan.extents[vector]
+    width, vectors, window = chosen.lanes, chosen.vectors, rolled(plan)
     shared = [k for k in range(plan.shared) if k != vector and plan.extents[k] != 1]
     nest = empty_nest(op)
     builder = RowBuilder(op, plan, nest, STACK, 1)
@@ -106,7 +126,7 @@ def _together(run: ForOp, width: int, vectors: int) -> None:
         if vector is not None:
             sink(vector)
         for path in sums:
-            Schedule(width).reduce(path, vectors, written=False)
+            PointSums(width).reduce(path, vectors, written=False)
 
 
 def _is_row(loop: ForOp) -> bool:

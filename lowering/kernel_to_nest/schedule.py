@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import NestOp
+from ...dialects.program import where
+from ...dialects.schedule import Schedule
 from ...dialects.types import tensor_type
 from ..algebra_to_kernel.shared_loops import shared_loops
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.lanes import across_iterator, vector_iterator, widest
 from ..kernel_to_cpu.nests.merging import merge_loops
 from ..kernel_to_cpu.nests.nest import plan_nest
-from .points import points
+from ..schedule_space import OTHERS, Space
+from .forms import Across, Form, Points, Rows, Transposed
 from .rewrites import drop_single
-from .rows import rows
-from .rows_across import lanes_across, rows_across
-from .transposed import transposed_points
+from .rows_across import lanes_across
 
 
 def loops(op: KernelOp, isa: Isa) -> NestOp:
     """The scheduled nest of fused scopes, as points or as rows.
 
     Points share all loops, one of which runs over lanes. Rows share the outer loops.
+
+    Raises:
+        UserError: the op's schedule is invalid.
     """
-    nest = _scheduled(op, isa)
+    form, given = form_of(op, isa), Schedule.on(op, OTHERS)
+    # Most ops have no schedule, and making a space takes longer than asking for its default.
+    point = form.space().point(given, where(op)) if given.entries else form.default_point()
+    nest = form.nest(point)
     drop_single(nest.body.block)
     return nest
 
 
-def _scheduled(op: KernelOp, isa: Isa) -> NestOp:
+def loops_space(op: KernelOp, isa: Isa) -> Space:
+    """What may vary in a nest of fused scopes."""
+    return form_of(op, isa).space()
+
+
+def form_of(op: KernelOp, isa: Isa) -> Form:
+    """The form of a kernel's nest."""
     pairs = zip(op.body.block.args, op.inputs, strict=True)
     types = {arg: tensor_type(v) for arg, v in pairs}
     plan = plan_nest(op.scopes, shared_loops(op.scopes))
@@ -36,10 +49,10 @@ def _scheduled(op: KernelOp, isa: Isa) -> NestOp:
     vector = vector_iterator(plan, op)
     if vector is None or any(scope.own for scope in plan.scopes):
         across = lanes_across(plan, op, lanes)
-        return (
-            rows(op, plan, isa, lanes) if across is None else rows_across(op, plan, across, lanes)
-        )
+        if across is None:
+            return Rows(op, plan, isa, lanes)
+        return Across(op, plan, isa, lanes, across)
     across = across_iterator(op, plan, vector, lanes)
     if across is None:
-        return points(op, plan, vector, isa, lanes)
-    return transposed_points(op, plan, vector, across, lanes)
+        return Points(op, plan, isa, lanes, vector)
+    return Transposed(op, plan, isa, lanes, vector, across)

@@ -8,6 +8,8 @@ taken apart or put together by shuffles.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...dialects.index import Index
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import ForOp, LoadOp, NestOp, StoreOp
@@ -30,7 +32,40 @@ CHUNK = 64
 AHEAD_ACROSS = 32
 
 
-def transposed_points(op: KernelOp, plan: NestPlan, vector: int, across: int, lanes: int) -> NestOp:
+@dataclass(frozen=True)
+class TransposedSchedule:
+    """How transposed points are run.
+
+    Attributes:
+        strip: vectors of a strip.
+        chunk: places across that are written before the next strip.
+        ahead: places ahead at which what is read is asked for; 0 is nowhere.
+    """
+
+    strip: int
+    chunk: int
+    ahead: int
+
+
+def default_transposed(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> TransposedSchedule:
+    """The schedule of a model."""
+    size, width = plan.extents[vector], power_of_two(plan.extents[vector], lanes)
+    line = width * memory_type(op.type.element_type).bytes == LINE
+    nontemporal = line and streamed(op.type, result_address(op, plan), vector) == LINE
+    # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
+    strip = 1 if nontemporal and size > STRIP * width else STRIP
+    asks = byte_size(op.type) >= LEAST_BYTES and size <= strip * width
+    return TransposedSchedule(strip, CHUNK, AHEAD_ACROSS if asks else 0)
+
+
+def transposed_points(
+    op: KernelOp,
+    plan: NestPlan,
+    vector: int,
+    across: int,
+    lanes: int,
+    chosen: TransposedSchedule,
+) -> NestOp:
     """Blocks of a vector by places across, read along these; strips of blocks in parallel."""
     out = result_address(op, plan)
     width = power_of_two(plan.extents[vector], lanes)
@@ -55,12 +90,10 @@ def transposed_points(op: KernelOp, plan: NestPlan, vector: int, across: int, la
         return nest
     nontemporal = line and streamed(op.type, out, vector) == LINE
     rewrites.store_nontemporal(store, LINE if nontemporal else 0)
-    # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
-    strip = 1 if nontemporal and lane.size > STRIP * width else STRIP
-    asks = byte_size(op.type) >= LEAST_BYTES and lane.size <= strip * width
     block = rows.size if dense else width
-    for run, column in _blocks(rows, (block, width), (max(1, CHUNK // block), strip)):
-        _stage_block(run, column, lanes, AHEAD_ACROSS if asks else 0)
+    tile = max(1, chosen.chunk // block), chosen.strip
+    for run, column in _blocks(rows, (block, width), tile):
+        _stage_block(run, column, lanes, chosen.ahead)
     return nest
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ SCHEMA = 1
 class Measured:
     """One measured op. Units: microseconds; `p10` and `p90` are percentiles, `us` the median.
 
-    `tune` also stores the direct algorithm's time, and the relative error of the chosen one.
+    `tune` also stores the direct algorithm's time, and the relative error of the chosen one. A
+    tuned kernel has the schedule that is used (empty: the generator's own), and all that were
+    measured: the seconds of each, over those of the generator's; None is one that gave no result.
     """
 
     signature: str  # of the op (signature.py)
@@ -31,6 +33,8 @@ class Measured:
     algorithm: str = ""
     direct_us: float | None = None  # the direct algorithm
     error: float | None = None  # relative
+    schedule: str | None = None
+    trials: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
 
     def as_json(self) -> dict[str, Any]:
         """The entry as the file stores it."""
@@ -45,7 +49,17 @@ class Measured:
             entry["direct_us"] = self.direct_us
         if self.error is not None:
             entry["error"] = self.error
+        if self.schedule is not None:
+            entry["schedule"] = self.schedule
+            entry["trials"] = dict(sorted(self.trials.items()))
         return entry
+
+    def joined(self, other: Measured) -> Measured:
+        """The measurements of both; of two tuned schedules the one that gains more is used."""
+        if self.schedule is None or other.schedule is None:
+            return other
+        best = min(other, self, key=lambda e: (not e.algorithm, e.us / (e.direct_us or e.us)))
+        return replace(best, trials={**self.trials, **other.trials})
 
 
 @dataclass
@@ -62,14 +76,16 @@ class CostFile:
         self.ops[key(entry.signature)] = entry
 
     def merge(self, other: CostFile) -> None:
-        """Add the entries of a file for the same target; the other's entries win.
+        """Add the entries of a file for the same target; the other's win, tuned ones are joined.
 
         Raises:
             UserError: the targets differ.
         """
         if other.target != self.target:
             raise UserError("cost files of two targets", expected=self.target, found=other.target)
-        self.ops |= other.ops
+        for address, entry in other.ops.items():
+            before = self.ops.get(address)
+            self.ops[address] = entry if before is None else before.joined(entry)
         self.class_scale |= other.class_scale
         self.env |= other.env
 
@@ -131,7 +147,12 @@ def _entry(value: object, where: str) -> Measured:
     if error is not None and not (isinstance(error, (int, float)) and error >= 0):
         raise UserError("an error is a number from 0 up", where=where, found=error)
     algorithm = str(value.get("algo", ""))
-    return Measured(str(value["signature"]), us, p10, p90, algorithm, direct, error)
+    schedule, trials = value.get("schedule"), value.get("trials", {})
+    if not (schedule is None or isinstance(schedule, str)) or not isinstance(trials, dict):
+        raise UserError("a tuned entry has a 'schedule' and its 'trials'", where=where)
+    ratios = {str(k): None if r is None else _positive(r, where) for k, r in trials.items()}
+    measured = us, p10, p90, algorithm, direct, error
+    return Measured(str(value["signature"]), *measured, schedule, ratios)
 
 
 def _positive(value: object, where: str) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from ...dialects.floats import BITS, Floats, Label
+from ...dialects.floats import BITS, ROUNDING, Floats, Label
 from ...dialects.kernel import ConvOp, KernelOp
+from ...dialects.schedule import Schedule
 from ...lowering.code_generator import CodeGenerator
 from ..convolution.transposed_product import RULE, TransposedProduct, as_product, is_transposed
 from ..convolution.winograd import (
@@ -53,10 +53,13 @@ class Alternative:
         return self.floats.label is Label.BITS
 
 
-def alternatives(op: KernelOp, generator: CodeGenerator, effort: str) -> list[Alternative]:
+def alternatives(
+    op: KernelOp, constants: Container[SSAValue], generator: CodeGenerator, effort: str
+) -> list[Alternative]:
     """The implementations to compare for an op, the direct one first.
 
     Args:
+        constants: values that are known at compile time.
         effort: "quick" compares nothing, "default" algorithms, "max" algorithms and schedules.
     """
     found = [Alternative(DIRECT, lambda op: [op], BITS)]
@@ -67,12 +70,8 @@ def alternatives(op: KernelOp, generator: CodeGenerator, effort: str) -> list[Al
     if isinstance(op, ConvOp) and _few_features(op, generator) and work_of(op) >= LEAST_MACS:
         found.append(Alternative(RULE, _as_product, TransposedProduct.floats))
     if effort == "max":
-        found += [
-            Alternative(
-                f"{DIRECT}-{rows}x{vectors}", _schedule({"rows": rows, "vectors": vectors}), BITS
-            )
-            for rows, vectors in generator.register_blocks(op)
-        ]
+        space = generator.space(op, constants)
+        found += [] if space is None else map(scheduled, space.shortlist[1:])
     return found
 
 
@@ -122,15 +121,19 @@ def _block(op: ConvOp, form: WinogradForm, generator: CodeGenerator) -> int:
     return generator.block_tiles(*sizes_of(op, form), op.parameters.features)
 
 
-def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation]]:
+def scheduled(schedule: Schedule) -> Alternative:
+    """The direct implementation, run by a schedule: its sums may be taken in another order."""
+
     def apply(op: KernelOp) -> Sequence[Operation]:
-        attributes = {name: IntegerAttr(value, i64) for name, value in values.items()}
-        op.properties["schedule"] = DictionaryAttr(attributes)
+        schedule.put_on(op)
         return [op]
 
-    return apply
+    return Alternative(f"{DIRECT} {schedule.text}", apply, ROUNDING)
 
 
-def named(name: str, op: KernelOp, generator: CodeGenerator) -> Alternative | None:
+def named(
+    name: str, op: KernelOp, constants: Container[SSAValue], generator: CodeGenerator
+) -> Alternative | None:
     """The alternative that a cost file names, if the op (still) has it."""
-    return next((a for a in alternatives(op, generator, "max") if a.name == name), None)
+    found = alternatives(op, constants, generator, "max")
+    return next((a for a in found if a.name == name), None)

@@ -1,9 +1,13 @@
-"""The measured choices that all programs of a user share: one cost file for each kind of machine.
+"""The measured choices that all programs of a user share, as cost files in the cache folder.
 
-It is in the cache folder, under a name that covers everything its times depend on, including the
-sources of the kernels. So times of other kernels are not found, and the oldest such files are
-removed in time. Several processes may read and add at the same time: a writer reads the file, adds
-its entries, and replaces the file, under a lock if the system has one.
+What `compile` measures is one file for each kind of machine, under a name that covers everything
+its times depend on, including the sources of the kernels. So times of other kernels are not found,
+and the oldest such files are removed in time. Several processes may read and add at the same time:
+a writer reads the file, adds its entries, and replaces the file, under a lock if the system has
+one.
+
+What `isoform tune` measures is one file for all kinds: an entry for each kernel and processor,
+under the hash of both and of the code that makes kernels. Files of several machines can be merged.
 """
 
 from __future__ import annotations

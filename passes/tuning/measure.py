@@ -67,13 +67,14 @@ def measure(
     results: list[Measurement] = []
     for choice, taken, found in zip(choices, times, outputs, strict=True):
         low, middle, high = statistics.quantiles(taken, n=4)
-        results.append(Measurement(choice, middle, low, high, _error(found, outputs[0])))
+        results.append(Measurement(choice, middle, low, high, largest_error(found, outputs[0])))
     for session in sessions:
         session.close()
     return results
 
 
-def _error(found: dict[str, Array], expected: dict[str, Array]) -> float:
+def largest_error(found: dict[str, Array], expected: dict[str, Array]) -> float:
+    """The largest difference, over the largest magnitude."""
     worst = 0.0
     for name, want in expected.items():
         scale = float(np.max(np.abs(want), initial=0.0)) or 1.0
@@ -124,7 +125,7 @@ def _single_op_program(
     for position, k in enumerate(used):
         type_ = _without_halo(tensor_type(op.inputs[k]))
         if op.inputs[k] in constants:
-            weights.add(f"w{position}", partial(_draw, type_, seed + position))
+            weights.add(f"w{position}", partial(drawn_weight, type_, seed + position))
             block.add_op(source := WeightOp(f"w{position}", logical(type_)))
             values.append(source.result)
         else:
@@ -187,7 +188,7 @@ def _layout(type_: Tensor) -> LayoutAttr | None:
     return type_.encoding if isinstance(type_.encoding, LayoutAttr) else None
 
 
-def _draw(type_: Tensor, seed: int) -> Array:
+def drawn_weight(type_: Tensor, seed: int) -> Array:
     """Random data of a type; matrices and kernels scaled so that sums keep their magnitude."""
     shape, dtype = type_.get_shape(), to_numpy(type_.element_type)
     random = np.random.default_rng(seed)
@@ -198,11 +199,12 @@ def _draw(type_: Tensor, seed: int) -> Array:
 
 
 def _inputs(program: Program, seed: int) -> dict[str, Array]:
-    return {name: _activations(type_, seed) for name, type_ in program.inputs.items()}
+    return {name: activations(type_, seed) for name, type_ in program.inputs.items()}
 
 
-def _activations(type_: Tensor, seed: int) -> Array:
+def activations(type_: Tensor, seed: int) -> Array:
+    """Random data of a type, for an input."""
     if not is_float(type_.element_type):
-        return _draw(type_, seed)
+        return drawn_weight(type_, seed)
     values = np.random.default_rng(seed).standard_normal(type_.get_shape())
     return values.astype(to_numpy(type_.element_type))

@@ -121,10 +121,17 @@ class Tune(ModulePass):
         label = f"tune {GENERATION} {generator.name} tolerance={self.tolerance:g} {self.effort}"
         label += " strict-nan" if self.strict_nan else ""
         entry = known.ops.get(key(f"{label}: {text}"))
-        if entry is not None and (old := named(entry.algorithm, op, generator)) is not None:
+        if (
+            entry is not None
+            and (old := named(entry.algorithm, op, constants, generator)) is not None
+        ):
             return _Choice(old, entry)
         allowed = Allowed(strict_nan=self.strict_nan)
-        choices = [c for c in alternatives(op, generator, self.effort) if allowed.allows(c.floats)]
+        choices = [
+            c
+            for c in alternatives(op, constants, generator, self.effort)
+            if allowed.allows(c.floats)
+        ]
         if len(choices) == 1:
             return _Choice(choices[0], None)
         results = self._measure(op, constants, choices)

@@ -103,5 +103,5 @@ def test_it_is_measured_where_lanes_would_be_empty(features: int, offered: bool)
     for name in LOWER_TO_KERNEL:
         run_passes(result, name)
     conv = next(op for op in result.main.body.block.ops if isinstance(op, ConvOp))
-    names = [a.name for a in alternatives(conv, CPU.generator(), "default")]
+    names = [a.name for a in alternatives(conv, set(), CPU.generator(), "default")]
     assert ("transposed-product" in names) == offered

@@ -8,18 +8,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ....dialects.contraction_attr import ConvParameters
 from ....dialects.errors import UserError
 from ....dialects.kernel import ConvOp, GemmOp, KernelOp, physical
 from ....dialects.program import where
+from ....dialects.schedule import Schedule
 from ....dialects.types import Array, shape_of, tensor_type
 from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
+from ...schedule_space import OTHERS, Space
 from ..code_cache import cached_code
 from ..emit.access import Point, Vector
 from ..emit.emitter import Emitter
@@ -30,9 +30,10 @@ from ..nests.nest import Buffers, NestPlan, plan_nest
 from ..nests.nontemporal import nontemporal
 from ..nests.scope_value import emit_scope
 from . import conv, gemm
+from .conv_space import ConvProblem, table_for
 from .epilogue import Epilogue, OutIndex
+from .product_space import PRODUCT, ProductProblem
 
-_Schedule = TypeVar("_Schedule", conv.ConvSchedule, gemm.GemmSchedule)
 Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
 
 
@@ -99,11 +100,12 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
     a, b = (op.outer(read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
-    schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
-    schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
+    problem = ProductProblem(spec, isa, matrix is not None)
+    point = PRODUCT.space(problem).point(Schedule.on(op, OTHERS), where(op))
+    schedule = replace(problem.schedule(point), nontemporal=nontemporal(op.type, isa))
     key_parts = "gemm", spec, schedule  # with the op: equal code is generated once
     code = cached_code(op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
-    if matrix is None:
+    if matrix is None or schedule.right != "packed":
         right = Argument(b, offset=found.b_offset)
     else:
         right = Argument(data=gemm.pack_b(matrix_of(matrix, found), spec, schedule, isa))
@@ -136,31 +138,17 @@ def strides_in(op: KernelOp) -> Strides:
     return strides
 
 
-def _scheduled(op: KernelOp, candidates: Sequence[_Schedule]) -> _Schedule:
-    """The candidate that the op's schedule names, else the first, which is the default."""
-    wanted = {} if op.schedule is None else op.schedule.data
-    for candidate in candidates:
-        block = {"rows": candidate.rows, "vectors": candidate.vectors}
-        if wanted and all(_number(wanted.get(name)) == n for name, n in block.items()):
-            return candidate
-    return candidates[0]
-
-
-def _number(attribute: Attribute | None) -> int | None:
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
-
-
-def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
-    """Register blocks (rows, vectors) worth comparing with the default one."""
+def conv_space(op: ConvOp, isa: Isa) -> Space:
+    """What may vary in a convolution: in all parts of a transposed one alike."""
     found = op.parameters
-    spec = _conv_spec(op, found, _parts(found)[0])
-    return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
+    specs = [_conv_spec(op, found, part) for part in _parts(found)]
+    first, *others = (table_for(spec, isa).space(ConvProblem(spec, isa)) for spec in specs)
+    return first if not others else first.together(others)
 
 
-def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
-    """Register blocks (rows, vectors) worth comparing with the default one."""
-    candidates = gemm.candidates(gemm_spec(gemm_in(op)), isa, constant_b=True)
-    return [(c.rows, c.vectors) for c in candidates[1:]]
+def gemm_space(op: GemmOp, constant_b: bool, isa: Isa) -> Space:
+    """What may vary in a product."""
+    return PRODUCT.space(ProductProblem(gemm_spec(gemm_in(op)), isa, constant_b))
 
 
 def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
@@ -289,7 +277,9 @@ def _part_call(
     chosen = _select_taps(weights, part)
     vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
-    schedule = _scheduled(op, conv.candidates(spec, isa))
+    problem = ConvProblem(spec, isa)
+    point = table_for(spec, isa).space(problem).point(Schedule.on(op, OTHERS), where(op))
+    schedule = problem.schedule(point)
     if spec.groups == 1:  # else a group may start within a cache line; such stores need whole lines
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     key_parts = "conv", part, spec, schedule

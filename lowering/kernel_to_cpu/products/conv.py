@@ -122,6 +122,11 @@ class _Conv:
         depth, height, _ = self.spec.out_spatial
         return depth * (height // self.plan.row_group) * self.chunks
 
+    @property
+    def fetches(self) -> bool:
+        """Say whether weights are prefetched."""
+        return not self.shared and self.schedule.prefetch > 0
+
     def fetch(self, panel: Panel) -> PrefetchShare:
         """Say how the blocks that share a panel fetch the next one."""
         if self.schedule.row_groups_outside:
@@ -153,7 +158,7 @@ class _Conv:
             taps=tuple(taps),
             unroll=unroll,
             chains=chains,
-            fetch=0 if self.shared else self.fetch(panel).lines,
+            fetch=self.fetch(panel).lines if self.fetches else 0,
         )
 
 
@@ -286,8 +291,8 @@ def _block(
     pointers = [b.address(F32, args.source, inputs), args.weights]
     target = b.address(F32, args.target, outputs)
     steps = conv.weight_steps
-    panel = kind.vectors * conv.lanes * steps
-    ahead = 0 if conv.shared else conv.fetch(kind).ahead(b, panel, number, steps)
+    panel = kind.vectors * conv.lanes * steps * conv.schedule.prefetch
+    ahead = conv.fetch(kind).ahead(b, panel, number, steps) if conv.fetches else 0
     numbers = [b.value(n, I64) for n in (args.batch, *corner, args.channel, ahead)]
     b.call(name, None, [*pointers, *args.extras, target, *numbers])
 

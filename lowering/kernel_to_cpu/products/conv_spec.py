@@ -86,7 +86,12 @@ class ConvSchedule:
     `rows` output pixels times `vectors` vectors of output channels are accumulated at once.
     `row_groups_outside` walks all panels of output channels for a group of pixels before the next,
     which reads the input once and the weights often; else the reverse. `nontemporal` means that the
-    output is large and its pixels aligned: it is written with non-temporal stores.
+    output is large and its pixels aligned: it is written with non-temporal stores. `prefetch` is
+    how many panels ahead weights are fetched; 0 is not at all.
+
+    `image_rows` rows of the output are cut into blocks together, and an item does `chunk` blocks
+    of a row that is cut alone; a model chooses where they are 0. A depthwise block has `image_rows`
+    rows of the image, and an item `channels` vectors of channels by `chunk` blocks.
     """
 
     rows: int
@@ -94,6 +99,10 @@ class ConvSchedule:
     unroll: int = 1
     row_groups_outside: bool = False
     nontemporal: bool = False
+    prefetch: int = 1
+    image_rows: int = 0
+    chunk: int = 0
+    channels: int = 0
 
 
 def groups_together(spec: ConvSpec, isa: Isa) -> int:
@@ -168,23 +177,36 @@ class PixelBlocking:
 def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> PixelBlocking:
     """Choose how many rows to group, so that blocks are full and few kinds of them are needed."""
     height, width = spec.to_3d().out_spatial[1:]
+    if schedule.image_rows > 1:
+        sizes = balanced(schedule.image_rows * width, schedule.rows)
+        return PixelBlocking(schedule.image_rows, sizes, len(sizes))
+    if schedule.image_rows == 1:
+        return _of_one_row(spec, balanced(width, schedule.rows), schedule.chunk)
     best = PixelBlocking(1, balanced(width, schedule.rows), 1)
     best_cost = _row_cost(best, width, kinds=len(set(best.sizes)))
     for group in range(2, height + 1):
-        if height % group or group * width > 8 * schedule.rows:
+        if not may_group(spec, schedule.rows, group):
             continue
         sizes = balanced(group * width, schedule.rows)
         plan = PixelBlocking(group, sizes, len(sizes))
         cost = _row_cost(plan, group * width, kinds=_kinds(plan, width))
         if cost < 0.99 * best_cost:
             best, best_cost = plan, cost
-    if best.row_group > 1:
-        return best
+    return best if best.row_group > 1 else _of_one_row(spec, best.sizes, schedule.chunk)
+
+
+def may_group(spec: ConvSpec, rows: int, group: int) -> bool:
+    """Say whether so many rows of the image can be cut together: each of their blocks is code."""
+    height, width = spec.to_3d().out_spatial[1:]
+    return group == 1 or (height % group == 0 and group * width <= 8 * rows)
+
+
+def _of_one_row(spec: ConvSpec, sizes: tuple[int, ...], chunk: int) -> PixelBlocking:
     rows = spec.batch * math.prod(spec.to_3d().out_spatial[:2])
-    blocks = len(best.sizes)
+    blocks = len(sizes)
     # An item is a whole row unless rows are few and long: then it is a piece of one.
-    chunk = blocks if rows >= 8 else max(4, -(-blocks * rows // 16))
-    return PixelBlocking(1, best.sizes, min(chunk, blocks))
+    model = blocks if rows >= 8 else max(4, -(-blocks * rows // 16))
+    return PixelBlocking(1, sizes, min(chunk or model, blocks))
 
 
 def _row_cost(plan: PixelBlocking, pixels: int, kinds: int) -> float:

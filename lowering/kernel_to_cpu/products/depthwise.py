@@ -28,11 +28,11 @@ def is_depthwise(spec: ConvSpec) -> bool:
     return single and spec.groups > 1 and math.prod(spec.kernel) <= _MOST_TAPS
 
 
-class _Depthwise:
-    """The state that every part of the emission needs."""
+class DepthwisePlan:
+    """How a schedule cuts the work: the state that every part of the emission needs."""
 
     def __init__(
-        self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None
+        self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
     ) -> None:
         self.rank = len(spec.out_spatial)
         self.spec = spec = spec.to_3d()
@@ -40,14 +40,15 @@ class _Depthwise:
         self.lanes = isa.lanes(F32)
         self.module = Module()
         depth, height, width = spec.out_spatial
-        rows = 2 if height > 1 and schedule.rows >= 6 else 1
+        rows = min(height, schedule.image_rows) or block_rows(spec, schedule.rows)
         self.heights = balanced(height, rows)
         self.widths = balanced(width, max(1, schedule.rows // rows))
         self.vectors = -(-spec.in_channels // self.lanes)
         self.bands = spec.batch * depth * len(self.heights)
-        self.vector_chunk = _count_per_item(self.vectors, self.bands)
+        self.vector_chunk = schedule.channels or _count_per_item(self.vectors, self.bands)
         self.vector_chunks = -(-self.vectors // self.vector_chunk)
-        self.width_chunk = _count_per_item(len(self.widths), self.bands * self.vector_chunks)
+        items = self.bands * self.vector_chunks
+        self.width_chunk = schedule.chunk or _count_per_item(len(self.widths), items)
         self.width_chunks = -(-len(self.widths) // self.width_chunk)
 
     @property
@@ -62,6 +63,11 @@ class _Depthwise:
         return sum((t * d + p * s) * stride for t, d, p, s, stride in terms)
 
 
+def block_rows(spec: ConvSpec, pixels: int) -> int:
+    """Choose how many rows of the image a block of so many pixels has."""
+    return 2 if spec.to_3d().out_spatial[1] > 1 and pixels >= 6 else 1
+
+
 def _count_per_item(count: int, items: int) -> int:
     """Choose how much of `count` one item takes, given the number of items without cutting."""
     return max(1, min(count, count * items // _ITEMS))
@@ -74,7 +80,7 @@ def emit_depthwise(
 
     `schedule.rows` is how many pixels a block holds.
     """
-    plan = _Depthwise(spec, schedule, isa, epilogue)
+    plan = DepthwisePlan(spec, schedule, isa, epilogue)
     arguments = 3 + (epilogue.extras if epilogue else 0)
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
@@ -94,7 +100,7 @@ class _BlockArgs:
     vectors: tuple[Index, Index]
 
 
-def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> None:
+def _item(b: Emitter, plan: DepthwisePlan, pointers: list[Value], item: Index) -> None:
     rest, columns = b.split(item, plan.width_chunks)
     rest, chunk = b.split(rest, plan.vector_chunks)
     rest, band = b.split(rest, len(plan.heights))
@@ -117,7 +123,7 @@ def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> N
 
 def _block(
     b: Emitter,
-    plan: _Depthwise,
+    plan: DepthwisePlan,
     args: _BlockArgs,
     size: tuple[int, int],
     corner: tuple[Index, Index],
@@ -135,7 +141,7 @@ def _block(
     b.call(name, None, [*pointers, *numbers])
 
 
-def _block_function(plan: _Depthwise, size: tuple[int, int], name: str) -> None:
+def _block_function(plan: DepthwisePlan, size: tuple[int, int], name: str) -> None:
     params = [PTR] * (3 + (plan.epilogue.extras if plan.epilogue else 0)) + [I64] * 6
     whole, rest = divmod(plan.spec.in_channels, plan.lanes)
     with plan.module.function(name, params, attributes="noinline") as b:
@@ -147,7 +153,9 @@ def _block_function(plan: _Depthwise, size: tuple[int, int], name: str) -> None:
                 _vector(b, plan, size, whole, rest)
 
 
-def _vector(b: Emitter, plan: _Depthwise, size: tuple[int, int], vector: Index, valid: int) -> None:
+def _vector(
+    b: Emitter, plan: DepthwisePlan, size: tuple[int, int], vector: Index, valid: int
+) -> None:
     """Emit one vector of channels, input row by input row."""
     source, weights, *extras, target = b.parameters[:-6]
     batch, depth, top, left = b.parameters[-6:-2]
@@ -166,7 +174,7 @@ def _vector(b: Emitter, plan: _Depthwise, size: tuple[int, int], vector: Index, 
 
 def _sums(
     b: Emitter,
-    plan: _Depthwise,
+    plan: DepthwisePlan,
     size: tuple[int, int],
     source: Value,
     weights: Value,

@@ -26,7 +26,7 @@ from ..isa import Isa
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
 from .copy_panel import copy_panel, copy_rows
 from .epilogue import Epilogue, OutIndex, finish
-from .gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, candidates, default_schedule
+from .gemm_spec import GemmSchedule, GemmSpec, candidates, default_schedule
 from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
 
 __all__ = [
@@ -100,8 +100,8 @@ class _Gemm:
 
     @property
     def fetches(self) -> bool:
-        """Say whether weights are prefetched: few rows read them at the speed of memory."""
-        return self.schedule.right == "packed" and self.spec.m > FEW_ROWS
+        """Say whether weights are prefetched."""
+        return self.schedule.right == "packed" and self.schedule.prefetch > 0
 
     def fetch(self, kind: Panel) -> PrefetchShare:
         """Say how the row blocks of an item prefetch the next panel."""
@@ -147,8 +147,12 @@ def emit_gemm(
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         stacked = _stack(b, gemm)
         with b.loop(low, high) as number:
-            rest, panels = b.split(number, gemm.panel_items)
-            entry, chunk = b.split(rest, gemm.row_items)
+            if schedule.panels_outside:
+                rest, chunk = b.split(number, gemm.row_items)
+                entry, panels = b.split(rest, gemm.panel_items)
+            else:
+                rest, panels = b.split(number, gemm.panel_items)
+                entry, chunk = b.split(rest, gemm.row_items)
             _depth_blocks(b, gemm, _item(b, gemm, pointers, entry, chunk, stacked), panels)
 
     return kernel(gemm.module, arguments, items, body)
@@ -276,7 +280,7 @@ def _panel(
         pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, offset)]
         ahead: Index = 0
         if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
-            here = b.mul(depth, kind.vectors * gemm.lanes)
+            here = b.mul(depth, kind.vectors * gemm.lanes * schedule.prefetch)
             ahead = gemm.fetch(kind).ahead(b, here, tile_index, depth)
         numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
         key = f"block {kind.vectors} {kind.channels} {size}"

@@ -58,7 +58,9 @@ class GemmSchedule:
     Units: `depth` is the part of k done before the next block; an item does `row_blocks`
     register blocks of rows times `panels` panels of columns. `copy_a` packs an item's rows of A
     first, where their strides would make them evict each other. `nontemporal` means that C is
-    large and its rows aligned: it is written with non-temporal stores.
+    large and its rows aligned: it is written with non-temporal stores. `panels_outside` walks all
+    items of some panels before the next panels. `prefetch` is how many panels ahead packed weights
+    are fetched; 0 is not at all.
     """
 
     rows: int
@@ -70,6 +72,8 @@ class GemmSchedule:
     copy_a: bool = False
     unroll: int = 1  # steps of k per iteration
     nontemporal: bool = False
+    panels_outside: bool = False
+    prefetch: int = 1
 
 
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:
@@ -90,6 +94,14 @@ def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedu
     if _conflicts(spec) and spec.m > FEW_ROWS:  # copying pays where a cache has few ways
         schedules.insert(1, replace(schedules[0], copy_a=True, panels=8))
     return schedules
+
+
+def schedule_for(
+    spec: GemmSpec, isa: Isa, block: tuple[int, int], right: Right | None, *, constant_b: bool
+) -> GemmSchedule:
+    """Choose what a register block (rows, vectors) leaves open."""
+    chosen = _right(spec, block[0], constant_b) if right is None else right
+    return _schedule(spec, isa, *block, chosen)
 
 
 def default_schedule(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSchedule:
@@ -120,7 +132,10 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
     chunks = -(-blocks // row_blocks)
     panels = max(1, columns * chunks // wanted)
     panels = min(panels, 1 if right == "copied" else max(1, 8 // vectors))
-    return GemmSchedule(min(rows, spec.m), vectors, right, depth, row_blocks, panels)
+    # Of few rows every weight is used at once: they are read at the speed of memory anyway.
+    prefetch = int(right == "packed" and spec.m > FEW_ROWS)
+    shape = (min(rows, spec.m), vectors, right, depth, row_blocks, panels)
+    return GemmSchedule(*shape, prefetch=prefetch)
 
 
 def _conflicts(spec: GemmSpec) -> bool:
