@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...dialects.schedule import Schedule
-from .schedule_cost import Model, Trials
+from .schedule_cost import KnownTrials, Model
 
 PARENTS = 16
 CHILDREN = 64
 GENERATIONS = 4
 # The share of a batch that is drawn at random, so that the model sees what it does not favour.
 EXPLORED = 0.2
-# Fewer items leave threads without work. Trials run on one thread, which would not show that.
+# Fewer items leave threads without work. KnownTrials run on one thread, which would not show that.
 LEAST_ITEMS = 16
 
 
@@ -22,7 +22,7 @@ LEAST_ITEMS = 16
 class Evolution:
     """Proposes batches; the same trials, model and seed give the same batch."""
 
-    trials: Trials
+    trials: KnownTrials
     seed: str
 
     def batch(self, size: int, model: Model) -> list[Schedule]:

@@ -39,7 +39,7 @@ class Untrained:
 
 
 @dataclass
-class Trials:
+class KnownTrials:
     """The measured schedules of one kernel: ratios over the generator's schedule."""
 
     space: Space
@@ -63,7 +63,7 @@ def is_available() -> bool:
     return find_spec("sklearn") is not None
 
 
-def learned(trials: Sequence[Trials], seed: int) -> Model:
+def learned(trials: Sequence[KnownTrials], seed: int) -> Model:
     """The model of trials of one kind of kernel; an untrained one if they are few."""
     rows = [(t.space, schedule, ratio) for t in trials for schedule, ratio in t.ratios.items()]
     if len(rows) < LEAST_TRIALS or not is_available():

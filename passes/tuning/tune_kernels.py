@@ -25,7 +25,7 @@ from ...lowering.schedule_space import Space
 from ...lowering.targets import CPU
 from ..margins import ACCEPT
 from .evolution import Evolution
-from .schedule_cost import Trials, learned
+from .schedule_cost import KnownTrials, learned
 from .trial import KernelTask, TrialAnswer, TrialRequest, measure_trials, processor_here, task_of
 from .tuned_kernels import DECIDED, TunedKernels
 
@@ -129,7 +129,7 @@ class Tuner:
         Raises:
             UserError: the database cannot be written.
         """
-        known = [Trials(kernel.space, self._measured(kernel)) for kernel in kernels]
+        known = [KnownTrials(kernel.space, self._measured(kernel)) for kernel in kernels]
         with kept_workers():
             for number, kernel in enumerate(kernels):
                 same = [t for t in known if t.space.kind == kernel.space.kind]
@@ -143,7 +143,11 @@ class Tuner:
         return {s: ratio for s, ratio in found.items() if kernel.space.refusal(s) is None}
 
     def _tune(
-        self, kernel: KernelToTune, trials: Trials, same: Sequence[Trials], place: tuple[int, int]
+        self,
+        kernel: KernelToTune,
+        trials: KnownTrials,
+        same: Sequence[KnownTrials],
+        place: tuple[int, int],
     ) -> None:
         evolution = Evolution(trials, f"{self.options.seed} {kernel.task.signature}")
         most = max(2, min(BATCH, MOST_BYTES // max(1, kernel.bytes)))
@@ -161,7 +165,9 @@ class Tuner:
         if measured or self._is_undecided(kernel):
             self._decide(kernel, trials)
 
-    def _measure(self, kernel: KernelToTune, trials: Trials, batch: Sequence[Schedule]) -> None:
+    def _measure(
+        self, kernel: KernelToTune, trials: KnownTrials, batch: Sequence[Schedule]
+    ) -> None:
         """Measure schedules and keep what they took."""
         groups = [[schedule] for schedule in batch] if self.options.apart else [list(batch)]
         requests = [
@@ -184,7 +190,7 @@ class Tuner:
         entry = self.database.entry(kernel.task.signature, self.processor)
         return entry is not None and bool(entry.trials) and entry.algorithm != DECIDED
 
-    def _decide(self, kernel: KernelToTune, trials: Trials) -> None:
+    def _decide(self, kernel: KernelToTune, trials: KnownTrials) -> None:
         """Measure the best ones again, beside the generator's schedule, and keep the choice."""
         ratios = {s: r for s, r in trials.ratios.items() if r is not None and r < 1}
         few = sorted(ratios, key=lambda s: (ratios[s], s.text))[:FINALISTS]
@@ -199,5 +205,5 @@ class Tuner:
         self.database.decide(kernel.task.signature, answer, schedule, trial)
 
 
-def _best(trials: Trials) -> float:
+def _best(trials: KnownTrials) -> float:
     return min((1.0, *(r for r in trials.ratios.values() if r is not None)))

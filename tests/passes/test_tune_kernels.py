@@ -223,13 +223,13 @@ def test_trials_are_measured_beside_the_default() -> None:
 def test_a_model_learns_from_trials(clock: Clock, tmp_path: Path) -> None:
     import random
 
-    from isoform.passes.tuning.schedule_cost import Trials, learned
+    from isoform.passes.tuning.schedule_cost import KnownTrials, learned
 
     (kernel,) = kernels()
     r, space = random.Random(0), kernel.space
     drawn = [s for s in (space.drawn(r) for _ in range(80)) if s is not None]
     ratios = {s: pretended(s) / pretended(Schedule()) for s in drawn[:60]}
-    model = learned([Trials(space, dict(ratios))], 0)
+    model = learned([KnownTrials(space, dict(ratios))], 0)
     rest = [s for s in drawn[60:] if s not in ratios]
     guessed = model.predict(space, rest)
     known = [pretended(s) for s in rest]
