@@ -10,14 +10,13 @@ import sys
 import traceback
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.frontend.mlir import MLIRFrontend
 from xdsl.ir import Attribute
-from xdsl.printer import Printer
 from xdsl.utils.arg_spec import ArgSpec, parse_spec
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
@@ -27,21 +26,29 @@ from xdsl.utils.exceptions import (
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
+from ..dialects.errors import UsageError, UserError, did_you_mean, one_line, raise_all
 from ..dialects.files import cannot, write_whole
 from ..dialects.floats import Allowed
 from .checks.rewrite_recorder import RewriteRecorder
 from .checks.verify_module import verify_module
+from .commands.diagnostics import show_errors
+from .commands.dialect_help import help_dialect, list_dialects
 from .commands.expected_errors import Expectation, expectations, mismatches
-from .commands.opt_arguments import ArgumentParser, add_isoform_flags
+from .commands.opt_arguments import EXAMPLES, ArgumentParser, add_isoform_flags
+from .commands.opt_instruments import Instruments
 from .commands.pass_help import help_pass, list_passes
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
+from .commands.reproducer import pipeline_in, pipeline_text
+from .commands.timing_tree import PIPELINE, Timing
+from .frontends.module_text import NamePrinter
 from .frontends.source import SourceLocations, SourceText, parse_source
-from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
+from .pass_manager import AfterPass, make_passes, run_pipeline
 from .plugin import extend, kernels_of, load_plugin
 from .registry import UNIVERSE, make_context, multiverse
-from .reports.explain import Explainer
 from .reports.float_policy import permitted
+
+if TYPE_CHECKING:
+    from .commands.opt_weights import ModuleWeights
 
 _SEPARATOR = re.compile(rb"^[ \t]*// -----[^\n]*$", re.MULTILINE)
 
@@ -49,13 +56,16 @@ _SEPARATOR = re.compile(rb"^[ \t]*// -----[^\n]*$", re.MULTILINE)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `isoform-opt` and return its exit status: 0, 1 for a user's error, 2 for wrong usage."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    driver = None
     try:
         check_streams()
-        return IsoformOpt(arguments).execute()
+        driver = IsoformOpt(arguments)
+        return driver.execute()
     except UserError as error:
         if "--traceback" in arguments:
             traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
+        source = sys.stderr.isatty() or "--show-source" in arguments
+        show_errors(error, "error: ", {} if driver is None else driver.texts, source)
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         drop_output()
@@ -87,7 +97,9 @@ class IsoformOpt(xDSLOptMain):
         self.available_frontends = dict(universe.all_frontends)
         self.available_targets = dict(universe.all_targets)
         self.available_passes = dict(universe.all_passes)
-        parser = ArgumentParser("isoform-opt", description=xDSLOptMain.__doc__, allow_abbrev=False)
+        parser = ArgumentParser("isoform-opt", description=__doc__, allow_abbrev=False)
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = EXAMPLES
         self.register_all_arguments(parser)
         self.args = parser.parse_args(arguments)
         self.plugins = [load_plugin(path) for path in cast(list[str], self.args.plugin)]
@@ -103,6 +115,8 @@ class IsoformOpt(xDSLOptMain):
         allowed = Allowed(self.args.fast_math, self.args.strict_nan)
         self.passes = permitted(make_passes(self.args.passes, self.available_passes), allowed)
         self.recorder = RewriteRecorder()
+        self.texts: dict[str, str] = {}
+        self.timing = Timing()
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add xDSL's flags and ours."""
@@ -125,7 +139,16 @@ class IsoformOpt(xDSLOptMain):
         if self.args.help_pass is not None:
             sys.stdout.write(help_pass(self.args.help_pass, self.available_passes))
             return 0
+        if self.args.list_dialects:
+            added = [dialect.name for plugin in self.plugins for dialect in plugin.dialects]
+            sys.stdout.write(list_dialects(self.ctx.registered_dialect_names, added))
+            return 0
+        if self.args.help_dialect is not None:
+            sys.stdout.write(help_dialect(self.args.help_dialect, self.ctx))
+            return 0
         self.check_certificate_flags()
+        if self.args.dump_pass_pipeline:
+            print(f"Pass Manager: {pipeline_text(self.passes)}", file=sys.stderr)
         try:
             with kernels_of(self.plugins), unverified_attributes(self.args.disable_verify):
                 status = self.run_chunks(self.read_chunks())
@@ -139,6 +162,8 @@ class IsoformOpt(xDSLOptMain):
             return 1
         if self.args.certificate is not None and status == 0:
             self.certify()
+        if self.args.timing:
+            print(self.timing.text(), file=sys.stderr)
         return status
 
     def check_certificate_flags(self) -> None:
@@ -167,15 +192,17 @@ class IsoformOpt(xDSLOptMain):
         annotations = [expectations(c.text, c.name, c.line_offset) for c in chunks]
         if diagnostics and any(annotations):
             return self.run_annotated(chunks, annotations)
-        outputs, caught = list[str](), False
+        outputs, caught, errors = list[str](), False, list[UserError]()
         for chunk in chunks:
             try:
                 outputs.append(self.run_chunk(chunk))
             except UserError as error:
                 if not diagnostics or not self.is_wanted(error):
-                    raise
+                    errors.append(error)
+                    continue
                 caught = True
-                outputs.append(f"{error}\n")
+                outputs += [f"{found}\n" for found in (error, *error.also)]
+        raise_all(errors)
         self.write(outputs)
         if diagnostics and not caught:
             raise UserError("no error was raised", where=self.get_input_name())
@@ -192,7 +219,7 @@ class IsoformOpt(xDSLOptMain):
                 outputs.append(self.run_chunk(chunk))
             except UserError as raised:
                 error = raised
-            wrong += mismatches(expected, error)
+            wrong += mismatches(expected, [] if error is None else [error, *error.also])
         self.write(outputs)
         for error in wrong:
             print(f"error: {error}", file=sys.stderr)
@@ -206,9 +233,38 @@ class IsoformOpt(xDSLOptMain):
 
     def run_chunk(self, source: SourceText) -> str:
         """Parse, run the passes, print."""
-        module, locations = self.parse(source)
-        self.apply_all(module, locations)
-        return self.output_resulting_program(module)
+        with self.timing.part("Parser"):
+            module, locations = self.parse(source)
+        if self.args.run_reproducer:
+            pipeline = pipeline_in(locations.resources, source.name)
+            self.passes = make_passes(pipeline, self.available_passes)
+        weights = self.weights_of(module)
+        with self.timing.part(PIPELINE):
+            self.apply_all(module, locations, weights)
+        with self.timing.part("Output"):
+            if weights is not None and self.target.name == "mlir":
+                weights.store(module, self.args.output_file)
+            text = self.output_resulting_program(module)
+        if self.args.verify_roundtrip:
+            self.check_roundtrip(text)
+        return text
+
+    def weights_of(self, module: ModuleOp) -> "ModuleWeights | None":
+        """The weights that the module or `--weights` names; of one module, not of split input."""
+        if self.args.split_input_file:
+            return None
+        if self.args.weights is None and "isoform.weights" not in module.attributes:
+            return None
+        from .commands.opt_weights import ModuleWeights  # loads numpy and the dialects: only here
+
+        return ModuleWeights(module, self.args)
+
+    def check_roundtrip(self, text: str) -> None:
+        """Parse and print what was printed. Raises UserError where that gives another text."""
+        name = self.get_input_name()
+        module, _ = parse_source(self.ctx, SourceText(f"{name} (printed)", text))
+        if self.output_resulting_program(module) != text:
+            raise UserError("what was printed parses to another module", where=name)
 
     def read_chunks(self) -> list[SourceText]:
         """Read the input; split it at `// -----` lines if asked to."""
@@ -219,6 +275,7 @@ class IsoformOpt(xDSLOptMain):
         for piece in pieces:
             chunks.append(SourceText.decode(self.get_input_name(), piece, offset))
             offset += piece.count(b"\n")
+        self.texts = {self.get_input_name(): "// -----".join(c.text for c in chunks)}
         return chunks
 
     def parse(self, source: SourceText) -> tuple[ModuleOp, SourceLocations]:
@@ -243,41 +300,29 @@ class IsoformOpt(xDSLOptMain):
             raise UserError(f"frontend '{spec.name}' gave no module", where=source.name)
         return module, SourceLocations(source)
 
-    def apply_all(self, module: ModuleOp, locations: SourceLocations) -> None:
+    def apply_all(
+        self, module: ModuleOp, locations: SourceLocations, weights: "ModuleWeights | None"
+    ) -> None:
         """Apply the pipeline, verify before it and after each pass, and report on stderr."""
+        check = self.checker(module, locations, weights) if self.args.check else None
+        watch = Instruments(self.args, self.passes, module, check, self.recorder, self.timing)
         run_pipeline(
             module,
             self.passes,
-            self.ctx,
+            self.ctx if weights is None else weights.context(self.ctx),
             verify=not self.args.disable_verify,
-            after_pass=self.reporter(module, locations),
+            verify_each=not self.args.no_verify_each,
+            before_pass=watch.before,
+            after_pass=watch.after,
+            after_failure=watch.failed,
             max_rewrites=self.args.max_rewrites,
             place_of=locations.of,
             observer=None if self.args.certificate is None else self.recorder,
         )
 
-    def reporter(self, module: ModuleOp, locations: SourceLocations) -> AfterPass:
-        """Return a function that reports on each pass, on stderr, as the flags ask."""
-        explain = Explainer(module) if self.args.explain else None
-        check = self.checker(module, locations) if self.args.check else None
-        last = self.passes[-1] if self.passes else None
-
-        def report(run: PassRun, module: ModuleOp) -> None:
-            self.recorder.after(run.name)
-            if self.args.time_passes:
-                print(f"Pass {run.name} took {run.seconds:.6f} seconds", file=sys.stderr)
-            if explain is not None:
-                print(explain.after(run, module), file=sys.stderr)
-            if self.args.print_between_passes and run.pass_ is not last:
-                print(f"IR after {run.name}:", file=sys.stderr)
-                Printer(sys.stderr).print_op(module)
-                print("\n", file=sys.stderr)
-            if check is not None:
-                check(run, module)
-
-        return report
-
-    def checker(self, module: ModuleOp, locations: SourceLocations) -> AfterPass:
+    def checker(
+        self, module: ModuleOp, locations: SourceLocations, weights: "ModuleWeights | None"
+    ) -> AfterPass:
         """Remember the verified program, to compare it after each pass."""
         from .checks.equality_check import (
             check_after_each_pass,  # loads numpy and the dialects: only here
@@ -285,7 +330,8 @@ class IsoformOpt(xDSLOptMain):
 
         if not self.args.disable_verify:
             verify_module(module, locations.of)
-        return check_after_each_pass(module, say=self.args.explain)
+        known = None if weights is None else weights.weights
+        return check_after_each_pass(module, known, say=self.args.explain)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Print the module for the target, ending in one newline.
@@ -293,10 +339,26 @@ class IsoformOpt(xDSLOptMain):
         Raises: UserError where the target cannot express it.
         """
         try:
-            text = super().output_resulting_program(prog)
+            text = self.printed(prog)
         except (DiagnosticException, NotImplementedError) as error:
             raise UserError(one_line(str(error)), where=f"target '{self.target.name}'") from error
         return text.rstrip("\n") + "\n"
+
+    def printed(self, prog: ModuleOp) -> str:
+        """The module's text; as IR with its known locations, unless flags say otherwise."""
+        args = self.args
+        plain = not (args.print_debuginfo or args.no_locations or args.syntax_highlight)
+        if self.target.name != "mlir" or not plain or self.target.parameters:
+            return super().output_resulting_program(prog)
+        out = StringIO()
+        printer = NamePrinter(
+            out,
+            print_generic_format=args.print_op_generic,
+            print_properties_as_attributes=args.print_no_properties,
+        )
+        printer.print_op(prog)
+        printer.print_metadata(self.ctx.loaded_dialects)
+        return out.getvalue()
 
     def write(self, outputs: Iterable[str]) -> None:
         """Write the chunks' outputs to stdout or into the output file."""

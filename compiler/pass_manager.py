@@ -5,9 +5,8 @@ run_pipeline(module, "canonicalize,cse", make_context())
 
 import gc
 import os
-import re
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args, get_type_hints
@@ -15,19 +14,19 @@ from typing import Any, get_args, get_type_hints
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType
+from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.hints import isa, type_repr
 
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
+from ..dialects.functions import alone, functions_of, is_one_program
 from .checks.rewrite_limit import Observer, rewrite_limit
 from .checks.verify_module import LocationOf, VerifiedOps, no_location, verify_module
-from .registry import PassFactory, multiverse
+from .pipeline_text import FUNCTION, parse_specs
+from .registry import OWN_PASSES, PassFactory, multiverse
 
 Passes = Mapping[str, PassFactory]
-
-_QUOTED = re.compile(r'("(?:\\.|[^"\\])*"|\[[^\]]*\])')
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ class PassRun:
 
 
 AfterPass = Callable[[PassRun, ModuleOp], None]
+# Called before each pass, or where one has failed.
+AtPass = Callable[[ModulePass, ModuleOp], None]
 
 
 def run_pipeline(
@@ -57,7 +58,9 @@ def run_pipeline(
     verify_each: bool = True,
     verify_input: bool = True,
     verify_result: bool = True,
+    before_pass: AtPass | None = None,
     after_pass: AfterPass | None = None,
+    after_failure: AtPass | None = None,
     max_rewrites: int | None = None,
     place_of: LocationOf = no_location,
     observer: Observer | None = None,
@@ -69,8 +72,11 @@ def run_pipeline(
     `verify_result` not after the last, and without `verify` not at all.
 
     `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified if
-    each is. `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each
-    operation before the first, at least 100,000). `observer` is called as each of them begins.
+    each is; `before_pass` with each pass and the module it is given; `after_failure` where a pass
+    raised or left a module that does not verify.
+
+    `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each operation before
+    the first, at least 100,000). `observer` is called as each of them begins.
 
     Raises: UserError for a malformed pipeline, a pass that fails, a module that does not verify.
     """
@@ -84,9 +90,17 @@ def run_pipeline(
             verify_module(module, place_of, verified)
         for number, pass_ in enumerate(pipeline, 1):
             check_time()
-            runs.append(apply_pass(module, pass_, context, max_rewrites=limit, observer=observer))
-            if verify and (verify_result if number == len(pipeline) else verify_each):
-                _verify_after(module, pass_, place_of, verified)
+            if before_pass is not None:
+                before_pass(pass_, module)
+            try:
+                run = apply_pass(module, pass_, context, max_rewrites=limit, observer=observer)
+                if verify and (verify_result if number == len(pipeline) else verify_each):
+                    _verify_after(module, pass_, place_of, verified)
+            except Exception:
+                if after_failure is not None:
+                    after_failure(pass_, module)
+                raise
+            runs.append(run)
             if after_pass is not None:
                 after_pass(runs[-1], module)
     return tuple(runs)
@@ -130,7 +144,8 @@ def apply_pass(
     started = time.perf_counter()
     try:
         with rewrite_limit(limit, observer) as budget:
-            pass_.apply(context, module)
+            for part in _parts(module, pass_):
+                pass_.apply(context, part)
     except UserError as error:
         error.where = error.where or f"pass '{pass_.name}'"
         raise
@@ -140,6 +155,25 @@ def apply_pass(
         error.add_note(f"while pass '{pass_.name}' ran")
         raise
     return PassRun(pass_, time.perf_counter() - started, budget.used)
+
+
+def anchor_of(pass_: ModulePass) -> str:
+    """The op that a pass runs on: what the pipeline or its class says.
+
+    Otherwise `func.func` for a pass of our own, which works on one program, and `builtin.module`.
+    """
+    own = FUNCTION if pass_.name in OWN_PASSES else "builtin.module"
+    return getattr(pass_, "anchor", own)
+
+
+def _parts(module: ModuleOp, pass_: ModulePass) -> Iterator[ModuleOp]:
+    """What a pass is applied to: the module, or each of its functions as a module of its own."""
+    if anchor_of(pass_) != FUNCTION or is_one_program(module):
+        yield module
+        return
+    for function in functions_of(module):
+        with alone(function) as part:
+            yield part
 
 
 def default_limit(module: ModuleOp) -> int:
@@ -158,26 +192,27 @@ def _verify_after(
 
 
 def make_passes(pipeline: str, passes: Passes | None = None) -> tuple[ModulePass, ...]:
-    """Parse `a,b{option=1 names="x","y" flag=true}` into passes; spaces and newlines at commas are
-    allowed.
+    """Parse `a,b{option=1 names="x","y" flag=true},func.func(c)` into passes; spaces and newlines
+    at commas are allowed.
 
     Raises: UserError for unknown passes and options, values of a wrong type, malformed text.
     """
     if passes is None:
         passes = multiverse().all_passes
-    try:
-        specs = tuple(parse_pipeline(_tight(pipeline)))
-    except ArgSpecParseError as error:
-        raise _malformed(error) from error
-    return tuple(make_pass(spec, passes) for spec in specs)
+    return tuple(make_pass(spec, passes, anchor) for anchor, spec in parse_specs(pipeline))
 
 
-def make_pass(spec: ArgSpec, passes: Passes) -> ModulePass:
+def make_pass(spec: ArgSpec, passes: Passes, anchor: str | None = None) -> ModulePass:
     """Build one pass from its name and options.
+
+    Args:
+        anchor: the op that the pass runs on, where the pipeline says it.
 
     Raises: UserError for an unknown pass or option, a missing option, a value of a wrong type.
     """
     cls = load_pass(spec.name, passes)
+    if anchor is not None:
+        cls = type(cls.__name__, (cls,), {"anchor": anchor, "__doc__": cls.__doc__})
     hints = get_type_hints(cls)
     options = {f.name: f for f in fields(cls) if f.name != "name" and f.init}
     given = spec.normalize_parameter_names().parameters
@@ -244,23 +279,3 @@ def _as_float(value: ParameterType) -> ParameterType:
         return float(value)
     except ValueError:
         return value
-
-
-def _tight(pipeline: str) -> str:
-    """Drop the whitespace that xDSL's pipeline syntax does not allow, outside quotes."""
-    parts = _QUOTED.split(pipeline.strip())
-    for index in range(0, len(parts), 2):
-        parts[index] = re.sub(r"\s*([,={])\s*", r"\1", parts[index])
-        parts[index] = re.sub(r"\s+(?=})", "", parts[index])
-        parts[index] = re.sub(r"\s+", " ", parts[index])
-    return "".join(parts)
-
-
-def _malformed(error: ArgSpecParseError) -> UserError:
-    """Shorten xDSL's report (a heading, `name:line:column`, the text, a caret, the message)."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    column = lines[1].rpartition(":")[2]
-    return UserError(
-        f"malformed pipeline at column {column} of '{lines[2]}': {lines[-1].lower()}",
-        hint="write a,b{option=1 flag=true}",
-    )

@@ -88,6 +88,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("join-buffers", _pass("passes.fusion.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
     ("kernel-to-nest", _pass("lowering.kernel_to_nest.convert:KernelToNest")),
+    ("inline-calls", _pass("passes.inline_calls:InlineCalls")),
     ("verify-equivalence", _pass("passes.verify_equivalence:VerifyEquivalence")),
 )
 
@@ -97,6 +98,7 @@ TARGETS: tuple[tuple[str, TargetFactory], ...] = (
     ("nest-llvm", _target("compiler.targets.nest:NestLlvmTarget")),
 )
 
+OWN_PASSES = frozenset(name for name, _ in PASSES)
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_targets=dict(TARGETS))
 
 

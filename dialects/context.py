@@ -22,6 +22,11 @@ class WeightContext(Context):
         return WeightContext(*(getattr(copy, name) for name in _FIELDS), weights=self.weights)
 
 
+def with_weights(context: Context, weights: Weights) -> WeightContext:
+    """The context with these weights beside its dialects, which both share."""
+    return WeightContext(*(getattr(context, name) for name in _FIELDS), weights=weights)
+
+
 _FIELDS = tuple(Context.__dataclass_fields__)
 
 
@@ -35,5 +40,5 @@ def weights_of(context: Context) -> Weights:
         return context.weights
     raise UserError(
         "this pass needs the weights, and none were given",
-        hint="isoform optimize loads them; in Python run it with a WeightContext",
+        hint="isoform-opt --weights FILE.safetensors; in Python run it with a WeightContext",
     )

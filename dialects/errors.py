@@ -22,6 +22,9 @@ class UserError(Exception):
         isoform.dialects.errors.UserError: -p: unknown pass 'cze' (did you mean 'cse'?)
 
     Fix: follow the hint; `where` names the file and line, the ONNX node or the flag.
+
+    Attributes:
+        also: errors that were found with this one, in order; commands print each on a line.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class UserError(Exception):
         self.expected = expected
         self.found = found
         self.hint = hint
+        self.also: list[UserError] = []
 
     def one_line(self) -> str:
         """Join location, message, expected and found values and hint into one printable line."""
@@ -78,6 +82,15 @@ class UsageError(UserError):
 
     Fix: `isoform-opt --help` lists the flags.
     """
+
+
+def raise_all(errors: "list[UserError]") -> None:
+    """Raise the first error with the others in its `also`; do nothing where there is none."""
+    if not errors:
+        return
+    first = errors[0]
+    first.also += [other for error in errors[1:] for other in (error, *error.also)]
+    raise first
 
 
 def warn(text: str, where: str | None = None) -> None:

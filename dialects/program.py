@@ -64,19 +64,12 @@ class Program:
 
     @property
     def input_names(self) -> list[str]:
-        args = self.main.body.block.args
-        return _names(self.main.arg_attrs, len(args), [a.name_hint for a in args], "input")
+        return input_names_of(self.main)
 
     @property
     def defaults(self) -> dict[str, str]:
         """The inputs that may be left out, each with its default weight."""
-        attributes = self.main.arg_attrs
-        if attributes is None:
-            return {}
-        found = zip(
-            self.input_names, [entry.data.get(DEFAULT) for entry in attributes], strict=True
-        )
-        return {n: w.root_reference.data for n, w in found if isinstance(w, SymbolRefAttr)}
+        return weights_by_default(self.main)
 
     @property
     def output_names(self) -> list[str]:
@@ -105,7 +98,24 @@ def main_of(module: ModuleOp) -> FuncOp:
             if not op.body.blocks:
                 raise UserError("func.func @main has no body")
             return op
-    raise UserError("the module has no func.func @main")
+    others = [f"@{op.sym_name.data}" for op in module.body.block.ops if isinstance(op, FuncOp)]
+    hint = f"it has {', '.join(others[:5])}; @main is what runs" if others else None
+    raise UserError("the module has no func.func @main", hint=hint)
+
+
+def input_names_of(function: FuncOp) -> list[str]:
+    """The user-visible names of a function's arguments."""
+    args = function.body.block.args
+    return _names(function.arg_attrs, len(args), [a.name_hint for a in args], "input")
+
+
+def weights_by_default(function: FuncOp) -> dict[str, str]:
+    """The arguments of a function that may be left out, each with its default weight."""
+    attributes = function.arg_attrs
+    if attributes is None:
+        return {}
+    found = zip(input_names_of(function), [e.data.get(DEFAULT) for e in attributes], strict=True)
+    return {n: w.root_reference.data for n, w in found if isinstance(w, SymbolRefAttr)}
 
 
 def return_of(module: ModuleOp) -> ReturnOp:

@@ -37,6 +37,7 @@ class VerifyEquivalence(ModulePass):
 
     name = "verify-equivalence"
     floats: ClassVar[Floats] = BITS
+    anchor: ClassVar[str] = "builtin.module"
     against: str
     seed: int = 0
     budget: float = 60.0

@@ -10,12 +10,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.errors import UserError
+from ...dialects.functions import MAIN, alone, functions_of, is_one_program
 from ...dialects.program import Program, main_of, return_of
 from ...dialects.types import Array
 from ...dialects.weights import Weights
+from ...passes.inline_calls import InlineCalls
 from ..pass_manager import AfterPass, PassRun
 from .differential import evaluate, first_difference
 
@@ -111,22 +114,44 @@ def check_after_each_pass(
 ) -> AfterPass:
     """Return a function that compares the module, after a pass, with its earlier state.
 
+    Each function that outlives the pass is compared, with its calls inlined.
+
     Args:
         say: whether to print on stderr what each answer is based on.
 
     Raises:
         UserError: the module is not a program.
     """
-    watch = EqualityCheck(module, weights)
+    watched = {name: EqualityCheck(m, weights) for name, m in _programs(module).items()}
 
     def check(run: PassRun, module: ModuleOp) -> None:
-        answer = watch.check(module)
-        if answer.difference is not None:
-            raise UserError(f"{answer.difference} [after pass '{run.name}']", where="--check")
-        if say:
-            print(f"check after {run.name}: {answer.how}", file=sys.stderr)
+        for name, program in _programs(module).items():
+            if name not in watched:
+                continue
+            answer = watched[name].check(program)
+            of = "" if name == MAIN else f"@{name}: "
+            if answer.difference is not None:
+                text = f"{of}{answer.difference} [after pass '{run.name}']"
+                raise UserError(text, where="--check")
+            if say:
+                print(f"check after {run.name}: {of}{answer.how}", file=sys.stderr)
 
     return check
+
+
+def _programs(module: ModuleOp) -> dict[str, ModuleOp]:
+    """The functions of a module by name, each as a program of its own, with its calls inlined."""
+    if is_one_program(module):
+        main_of(module)
+        return {MAIN: module}
+    copy = module.clone()
+    InlineCalls().apply(Context(), copy)
+    found: dict[str, ModuleOp] = {}
+    for function in functions_of(copy):
+        name = function.sym_name.data
+        with alone(function) as program:
+            found[name] = program.clone()
+    return found
 
 
 __all__ = ["CheckResult", "EqualityCheck", "check_after_each_pass"]

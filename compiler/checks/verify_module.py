@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from ...dialects.errors import UserError, one_line
+from ...dialects.errors import UserError, one_line, raise_all
 
 # Operations whose regions are graphs, and operations that may name later ones: order has no
 # meaning there, by definition of their dialects (an e-class holds terms that use the class itself).
@@ -22,6 +22,9 @@ UNORDERED_USERS = frozenset({"equivalence.class", "equivalence.const_class"})
 # Operations whose rules only look at their own types and attributes, and at being last in a block.
 # There are many operations and few kinds: one of each kind is checked.
 ALIKE = ("arith.", "math.", "graph.", "algebra.yield", "kernel.yield")
+
+# Errors that one verification reports at most.
+MOST_ERRORS = 20
 
 LocationOf = Callable[[Operation], str | None]
 
@@ -55,19 +58,28 @@ class VerifiedOps:
         """Whether an operation of the same kind, types and attributes verified before."""
         if op.regions or op.successors:
             return False
-        operands = tuple(value.type for value in op.operands)
-        results = tuple(result.type for result in op.results)
-        properties, attributes = (tuple(d.items()) for d in (op.properties, op.attributes))
-        alike = (type(op), op.next_op is None, operands, results, properties, attributes)
+        alike = _kind(op)
         if alike in self._alike:
             return True
         self._alike.add(alike)
         return False
 
+    def failed(self, op: Operation) -> None:
+        """Forget that an operation was asked for: it does not verify, nor do those alike."""
+        self._alike.discard(_kind(op))
+
     def finish(self) -> None:
         """Keep what was asked for as verified; forget the rest."""
         self._states, self._now = self._now, {}
         self._checked.clear()
+
+
+def _kind(op: Operation) -> tuple[object, ...]:
+    """What the rules of the operations in `ALIKE` look at."""
+    operands = tuple(value.type for value in op.operands)
+    results = tuple(result.type for result in op.results)
+    properties, attributes = (tuple(d.items()) for d in (op.properties, op.attributes))
+    return (type(op), op.next_op is None, operands, results, properties, attributes)
 
 
 def _state(op: Operation) -> tuple[object, ...]:
@@ -94,13 +106,22 @@ def verify_module(
 ) -> None:
     """Check the whole module, or the operations not in `verified`.
 
-    Raises: UserError naming the first operation at fault, at its location if that is known.
+    Raises: UserError naming the first operation at fault, at its location if that is known; its
+        `also` holds the next ones, up to `MOST_ERRORS`.
     """
     verified = VerifiedOps() if verified is None else verified
     verify_dominance(module, location_of)
+    errors: list[UserError] = []
     for op in module.walk(region_first=True):
+        if len(errors) == MOST_ERRORS:
+            break
         if verified.is_new(op):
-            _verify_op(op, location_of)
+            try:
+                _verify_op(op, location_of)
+            except UserError as error:
+                errors.append(error)
+                verified.failed(op)
+    raise_all(errors)
     verified.finish()
 
 
@@ -127,8 +148,9 @@ def _verify_block(op: Operation, region: Region, block: Block) -> None:
 def verify_dominance(root: Operation, location_of: LocationOf = no_location) -> None:
     """Check that each operand is defined before its use on every path to the use.
 
-    Raises: UserError naming the first use that is not.
+    Raises: UserError naming the first use that is not, with the next ones in its `also`.
     """
+    errors: list[UserError] = []
     order = {op: index for index, op in enumerate(root.walk())}
     dominators: dict[Region, dict[Block, Block]] = {}
     for op in order:
@@ -145,7 +167,10 @@ def verify_dominance(root: Operation, location_of: LocationOf = no_location) -> 
             if (fault := _fault(operand, op, order, dominators)) is not None:
                 name = f" %{operand.name_hint}" if operand.name_hint else ""
                 message = f"'{op.name}': operand #{index}{name} {fault}"
-                raise UserError(message, where=location_of(op))
+                errors.append(UserError(message, where=location_of(op)))
+                if len(errors) == MOST_ERRORS:
+                    raise_all(errors)
+    raise_all(errors)
 
 
 def _fault(

@@ -6,9 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from xdsl.universe import Universe
-
-from ...dialects.context import WeightContext
+from ...dialects.context import with_weights
 from ...dialects.errors import UsageError, UserError
 from ...dialects.files import read_json
 from ...dialects.program import Program, pipeline_of
@@ -38,7 +36,7 @@ def bisect_command(arguments: Namespace) -> int:
         pipeline = _pipeline(arguments.result, result)
     universe = multiverse()
     passes = make_passes(pipeline, universe.all_passes)
-    context = _context(universe, program)
+    context = with_weights(make_context(universe), program.weights)
     culprit = bisect(program, passes, context, arguments.seed, arguments.budget)
     outcome = (
         None
@@ -78,12 +76,6 @@ def _recorded(path: str) -> str:
             "this is neither a certificate nor a report of isoform optimize", where=path
         )
     return ",".join(str(step["name"]) for step in steps)
-
-
-def _context(universe: Universe, program: Program) -> WeightContext:
-    plain = make_context(universe)
-    fields = {name: getattr(plain, name) for name in type(plain).__dataclass_fields__}
-    return WeightContext(**fields, weights=program.weights)
 
 
 def _why_not_the_program(arguments: Namespace, program: Program, result: Program) -> str | None:

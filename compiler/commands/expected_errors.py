@@ -50,14 +50,15 @@ def expectations(text: str, name: str, line_offset: int = 0) -> list[Expectation
     return found
 
 
-def mismatches(expected: list[Expectation], error: UserError | None) -> list[UserError]:
-    """Return what is wrong with a chunk: annotations nothing matched, an error nobody expected."""
-    wrong: list[UserError] = []
-    matched = [e for e in expected if error is not None and e.matches(error)]
-    if error is not None and not matched:
-        wrong.append(UserError(f"unexpected error: {error.message}", where=error.where))
+def mismatches(expected: list[Expectation], errors: list[UserError]) -> list[UserError]:
+    """Return what is wrong with a chunk: annotations nothing matched, errors nobody expected."""
+    wrong = [
+        UserError(f"unexpected error: {error.message}", where=error.where)
+        for error in errors
+        if not any(annotation.matches(error) for annotation in expected)
+    ]
     for annotation in expected:
-        if annotation not in matched:
+        if not any(annotation.matches(error) for error in errors):
             location = "" if annotation.line is None else f" on line {annotation.line}"
             text = f"expected error was not raised{location}: {{{{{annotation.text}}}}}"
             wrong.append(UserError(text, where=annotation.location))

@@ -6,34 +6,38 @@ file a program still parses, verifies and optimises; operations that need the da
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
-from xdsl.ir import Operation
-from xdsl.printer import Printer
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.func import CallOp
 
 from ...dialects.deadline import check_time
 from ...dialects.errors import UserError
 from ...dialects.files import read_whole, write_whole
 from ...dialects.graph import WeightOp
-from ...dialects.program import Program, check_names
+from ...dialects.program import Program, check_names, main_of
 from ...dialects.weights import load_safetensors, save_safetensors
+from ...passes.inline_calls import InlineCalls
 from ..checks.verify_module import verify_module
 from ..registry import make_context
-from .source import SourceText, parse_source
+from .module_text import module_text
+from .source import IR_VERSION, VERSION, SourceText, parse_source
 
 WEIGHTS = "isoform.weights"
 
 
 def parse(text: str, name: str = "<text>") -> Program:
-    """Parse and verify a program's IR text, without its weights.
+    """Parse and verify a program's IR text, without its weights. Calls are inlined.
 
     Raises:
         UserError: the text is not a valid program; with line and column.
     """
-    module, locations = parse_source(make_context(), SourceText(name, text))
+    context = make_context()
+    module, locations = parse_source(context, SourceText(name, text))
     verify_module(module, locations.of)
+    if any(isinstance(op, CallOp) for op in main_of(module).body.walk()):
+        InlineCalls().apply(context, module)
+    module.attributes.pop(VERSION, None)
     program = Program(module, source=name)
     check_names(program)
     return program
@@ -97,24 +101,8 @@ def save_mlir(program: Program, path: Path) -> None:
         raise UserError(f"weight '{missing[0]}' is missing, others are there", where=str(path))
     elif not names:
         module.attributes.pop(WEIGHTS, None)
+    module.attributes[VERSION] = IntegerAttr(IR_VERSION, i64)
     write_whole(path, module_text(module))
-
-
-class NamePrinter(Printer):
-    """Prints only known locations, as `loc("layer1.conv")`."""
-
-    def print_op(self, op: Operation) -> None:
-        """Print one op, with its location unless that is unknown."""
-        before, self.print_debuginfo = self.print_debuginfo, op.location != UnknownLoc()
-        super().print_op(op)
-        self.print_debuginfo = before
-
-
-def module_text(module: ModuleOp) -> str:
-    """The IR text of a module with source locations, ending in a newline."""
-    out = StringIO()
-    NamePrinter(out).print_op(module)
-    return out.getvalue() + "\n"
 
 
 def without_weights(program: Program) -> bool:

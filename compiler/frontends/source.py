@@ -20,6 +20,14 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from ...dialects.errors import UserError, did_you_mean, one_line
 
+# The version of the IR text, in the module attribute `VERSION`. It goes up when a text that was
+# valid gets another meaning or none; new ops and attributes alone do not change it.
+IR_VERSION = 1
+VERSION = "isoform.ir_version"
+_STAMP = re.compile(
+    rf"^[^/\"\n]*\battributes *\{{[^\n]*\b{re.escape(VERSION)} = (\d+)", re.MULTILINE
+)
+
 
 @dataclass(frozen=True)
 class SourceText:
@@ -54,6 +62,8 @@ class SourceLocations:
 
     source: SourceText
     starts: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    # What `{-# external_resources: {NAME: {KEY: VALUE}} #-}` at the end of the text says.
+    resources: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def of(self, op: Operation) -> str:
         """Return the location of `op`; for one that a pass made, its `loc` or else the file."""
@@ -87,6 +97,27 @@ class SourceParser(Parser):
         op = super().parse_operation()
         self.locations.starts[op] = self._open.pop()
         return op
+
+    def _parse_external_resources(self) -> None:
+        """Parse `{NAME: {KEY: VALUE, ...}, ...}`, where a value is a string, a number or a word."""
+        self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_group)
+
+    def _parse_external_group(self) -> None:
+        name = self._key()
+        pairs = self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_pair)
+        self.locations.resources[name] = dict(pairs)
+
+    def _parse_external_pair(self) -> tuple[str, str]:
+        name, text = self._key(), self.parse_optional_str_literal()
+        if text is None:
+            text = self._current_token.text
+            self._consume_token()
+        return name, text
+
+    def _key(self) -> str:
+        name = self._parse_token(MLIRTokenKind.BARE_IDENT, "expected a name").text
+        self._parse_token(MLIRTokenKind.COLON, "expected `:`")
+        return name
 
     def here(self) -> str:
         """Return the location of the token about to be parsed."""
@@ -122,6 +153,22 @@ class SourceParser(Parser):
         raise UserError(f"unknown {kind} '{name}'", where=where, hint=did_you_mean(name, known))
 
 
+def check_version(source: SourceText) -> None:
+    """Refuse a text that a newer isoform wrote, before its new ops are errors of their own.
+
+    Raises: UserError where its stamp is newer than `IR_VERSION`.
+    """
+    stamp = _STAMP.search(source.text)
+    if stamp is not None and int(stamp[1]) > IR_VERSION:
+        raise UserError(
+            "a newer isoform wrote this",
+            where=source.location(stamp.start(1)),
+            expected=f"IR version {IR_VERSION} or older",
+            found=stamp[1],
+            hint="update isoform, or save it there with -o OUT.onnx",
+        )
+
+
 def parse_source(
     context: Context, source: SourceText, *, implicit_module: bool = True
 ) -> tuple[ModuleOp, SourceLocations]:
@@ -130,6 +177,7 @@ def parse_source(
     Raises: UserError with file, line and column.
     """
     parser = None
+    check_version(source)
     try:
         parser = SourceParser(context, source)
         if implicit_module and parser.at_end():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.passes import ModulePass
 
-from ...dialects.context import WeightContext
+from ...dialects.context import WeightContext, with_weights
 from ...dialects.errors import UserError
 from ...dialects.program import Program, add_pipeline, keep_names
 from ...dialects.weights import Weights
@@ -25,9 +25,7 @@ _NEUTRAL = ("graph.weight", "graph.constant")
 
 def weight_context(weights: Weights) -> WeightContext:
     """A context that knows every dialect, and the weights."""
-    context = make_context()
-    fields = {name: getattr(context, name) for name in type(context).__dataclass_fields__}
-    return WeightContext(**fields, weights=weights)
+    return with_weights(make_context(), weights)
 
 
 def run_passes(

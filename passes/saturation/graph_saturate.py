@@ -62,6 +62,7 @@ class GraphSaturate(ModulePass):
 
     name = "graph-saturate"
     floats: ClassVar[Floats] = DISTRIBUTED
+    anchor: ClassVar[str] = "builtin.module"
     rules: str = "default"
     target: str = "cpu"
     k_multi: int = 1

@@ -64,5 +64,5 @@ def test_each_flag_speaks_of_its_own_kind_of_error(tmp_path: Path) -> None:
 
 def test_an_error_without_a_line_matches_by_its_text() -> None:
     expected = expectations("// expected-error@+1 {{too deep}}", "m.mlir")
-    assert mismatches(expected, UserError("too deep", where="m.mlir")) == []
-    assert len(mismatches(expected, UserError("too wide", where="m.mlir"))) == 2
+    assert mismatches(expected, [UserError("too deep", where="m.mlir")]) == []
+    assert len(mismatches(expected, [UserError("too wide", where="m.mlir")])) == 2
