@@ -88,7 +88,7 @@ def _callees_first(functions: Mapping[str, FuncOp]) -> list[FuncOp]:
     }
     order: list[FuncOp] = []
     state: dict[str, bool] = {}  # False while its callees are visited
-    stack = [(name, iter(calls[name])) for name in reversed(functions)]
+    stack = [(name, iter(calls[name])) for name in reversed(list(functions))]
     while stack:
         name, callees = stack[-1]
         if state.get(name):

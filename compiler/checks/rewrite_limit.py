@@ -13,11 +13,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ...dialects.errors import UserError
 
 _FLAG = "has_done_action"
+# The first rewrite after which a cycle is looked for, and over how many rewrites.
+FIRST_MARK, WINDOW = 512, 64
+
+State = tuple[object, ...]
 
 # Called as each rewrite begins, with its number from 1 and the rewriter.
 Observer = Callable[[int, PatternRewriter], None]
@@ -30,6 +36,13 @@ class Budget:
     limit: int  # most rewrites
     used: int = 0  # rewrites done
     observer: Observer | None = None  # called as each begins
+
+    def __post_init__(self) -> None:
+        # Passes of a few rewrites are not watched; one that makes many looks twice as late again.
+        self._next_mark = max(FIRST_MARK, self.limit // 25)
+        self._marked = 0
+        self._mark: State | None = None
+        self._again, self._between = 0, False
 
     def spend(self, rewriter: PatternRewriter) -> None:
         """Count one rewrite.
@@ -44,6 +57,29 @@ class Budget:
             )
         if self.observer is not None:
             self.observer(self.used, rewriter)
+        self._watch(rewriter)
+
+    def _watch(self, rewriter: PatternRewriter) -> None:
+        """Look for a cycle now and then: the module that comes again and again.
+
+        Raises: UserError where it does.
+        """
+        if self.used == self._next_mark:
+            self._mark, self._again, self._between = _state(rewriter), 0, False
+            self._next_mark, self._marked = 2 * self.used, self.used
+        elif self._mark is not None and self.used <= self._marked + WINDOW:
+            if _state(rewriter) != self._mark:
+                self._between = True
+            elif self._between:
+                self._again, self._between = self._again + 1, False
+                if self._again == 2:
+                    raise UserError(
+                        f"stopped after {self.used} pattern rewrites: the module is again what it"
+                        f" was {(self.used - self._marked) // 2} rewrites before",
+                        hint="two patterns undo each other",
+                    )
+        else:
+            self._mark = None
 
 
 _budget: ContextVar[Budget | None] = ContextVar("isoform_rewrite_budget", default=None)
@@ -65,6 +101,24 @@ def rewrite_limit(limit: int, observer: Observer | None = None) -> Generator[Bud
         yield budget
     finally:
         _budget.reset(token)
+
+
+def _state(rewriter: PatternRewriter) -> State | None:
+    """What the module is, in a form to compare; None while the rewriter is at no module."""
+    op = rewriter._current_operation  # pyright: ignore[reportPrivateUsage]
+    root = None if op is None else op.get_toplevel_object()
+    if not isinstance(root, ModuleOp):
+        return None
+    numbers: dict[SSAValue, int] = {}
+    rows: list[object] = [id(root)]
+    for step in root.walk():
+        for value in (*step.results, *(a for r in step.regions for b in r.blocks for a in b.args)):
+            numbers[value] = len(numbers)
+        operands = tuple(numbers.get(value, -1) for value in step.operands)
+        types = tuple(result.type for result in step.results)
+        given = (*step.properties.items(), *step.attributes.items())
+        rows.append((step.name, operands, types, given))
+    return tuple(rows)
 
 
 def _get_flag(rewriter: PatternRewriter) -> bool:

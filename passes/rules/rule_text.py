@@ -149,12 +149,17 @@ def value_text(value: AttrValue) -> str:
 
 @dataclass
 class _Block:
-    """The lines of one rule, with the number of the first."""
+    """The lines of one rule, with the number of the first.
+
+    Attributes:
+        words: the words of the law as the file has them, each with its line and column.
+    """
 
     name: str
     line: int
     fields: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     law: list[str] = field(default_factory=list[str])
+    words: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
 
 
 def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
@@ -168,7 +173,7 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
     """
     rules, seen = list[Rule](), set[str]()
     for block in _blocks(text, where):
-        location = f"{where}:{block.line}"
+        location = f"{where}:{block.line}:1"
         if block.name in seen:
             raise UserError(f"rule '{block.name}' stands twice", where=location)
         seen.add(block.name)
@@ -190,7 +195,7 @@ def _without_lets(block: _Block, location: str) -> _Block:
         lets[number + 1 :] = [name.sub(value, later) for later in lets[number + 1 :]]
         others = [(key, name.sub(value, text)) for key, text in others]
         law = [name.sub(value, line) for line in law]
-    return _Block(block.name, block.line, others, law)
+    return _Block(block.name, block.line, others, law, block.words)
 
 
 def _instances(block: _Block, location: str) -> list[_Block]:
@@ -204,7 +209,10 @@ def _instances(block: _Block, location: str) -> list[_Block]:
         raise UserError("'over' names no op", where=location, hint="write: over f relu sigmoid")
     fields = [(key, text) for key, text in block.fields if key != "over"]
     law = " ".join(block.law)
-    return [_Block(f"{block.name}-{op}", block.line, fields, [_over(law, name, op)]) for op in ops]
+    return [
+        _Block(f"{block.name}-{op}", block.line, fields, [_over(law, name, op)], block.words)
+        for op in ops
+    ]
 
 
 def _over(law: str, name: str, op: str) -> str:
@@ -250,7 +258,7 @@ def _blocks(text: str, where: str) -> list[_Block]:
         words = line.split("#", 1)[0].split()
         if not words:
             continue
-        location = f"{where}:{number}"
+        location = f"{where}:{number}:{len(line) - len(line.lstrip()) + 1}"
         if line[0] not in " \t":
             found = _HEAD.fullmatch(" ".join(words))
             if found is None:
@@ -258,13 +266,34 @@ def _blocks(text: str, where: str) -> list[_Block]:
                     "a rule starts with 'rule NAME'", where=location, found=line.strip()
                 )
             blocks.append(_block(number, **found.groupdict()))
+            behind = line.find(": ") + 2 if found["law"] is not None else len(line)
+            blocks[-1].words += _words_of(line, number, behind)
         elif not blocks:
             raise UserError("a rule starts with 'rule NAME'", where=location, found=line.strip())
         elif not blocks[-1].law and words[0] in _KEYS and "=>" not in words:
             blocks[-1].fields.append((words[0], " ".join(words[1:])))
         else:
             blocks[-1].law.append(" ".join(words))
+            blocks[-1].words += _words_of(line, number)
     return blocks
+
+
+def _words_of(line: str, number: int, start: int = 0) -> list[tuple[str, int, int]]:
+    """The words of a line from a column on, without its comment, each with line and column."""
+    text = line.split("#", 1)[0]
+    return [(w[0], number, w.start() + 1) for w in re.finditer(r"\S+", text) if w.start() >= start]
+
+
+def _place(block: _Block, position: int, location: str) -> str:
+    """Where the law's text stands at a position, if the file has the law as it was read."""
+    law = " ".join(block.law)
+    words = law.split(" ")
+    index = law.count(" ", 0, position)
+    if [word for word, _, _ in block.words][: len(words)] != words or index >= len(words):
+        return location
+    _, line, column = block.words[index]
+    inside = position - (law.rfind(" ", 0, position) + 1)
+    return f"{location.rsplit(':', 2)[0]}:{line}:{column + inside}"
 
 
 _LET = re.compile(r"\?(?P<name>[A-Za-z_]\w*) ?= ?(?P<value>.+)")
@@ -291,12 +320,15 @@ def _rule(block: _Block, location: str) -> Rule:
     if proof is None:
         hint = did_you_mean(values["proof"], PROOFS) or ", ".join(PROOFS)
         raise UserError(f"unknown proof '{values['proof']}'", where=location, hint=hint)
+    parser, place = _Parser(" ".join(block.law)), location
     try:
         for text in conditions:
             compiled(text)
-        left, right = _Parser(" ".join(block.law)).law()
+        place = _place(block, 0, location)
+        left, right = parser.law()
     except UserError as error:
-        raise UserError(error.one_line(), where=f"{location}: rule {block.name}") from error
+        place = _place(block, parser.position, location) if parser.position else place
+        raise UserError(error.one_line(), where=f"{place}: rule {block.name}") from error
     floats = _floats(values["floats"], location) if "floats" in values else None
     rule = Rule(block.name, left, right, conditions, proof, values.get("source", ""), floats)
     _check(rule, location)
@@ -321,14 +353,27 @@ class _Parser:
     """Recursive descent over the law's text."""
 
     def __init__(self, text: str) -> None:
-        self.tokens, at = list[str](), 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise UserError("unexpected character", found=text[at:].strip()[:1])
-            self.tokens.append(match.group(1))
-            at = match.end()
+        self.text = text
+        self.tokens, self.starts = list[str](), list[int]()
         self.at = 0
+
+    @property
+    def position(self) -> int:
+        """Where the token that is read next begins."""
+        return self.starts[self.at] if self.at < len(self.starts) else len(self.text)
+
+    def split(self) -> None:
+        """Find the tokens. Raises UserError at a character that begins none."""
+        at = 0
+        while at < len(self.text):
+            match = _TOKEN.match(self.text, at)
+            if match is None:
+                self.at = len(self.tokens)
+                self.starts.append(at + len(self.text[at:]) - len(self.text[at:].lstrip()))
+                raise UserError("unexpected character", found=self.text[at:].strip()[:1])
+            self.tokens.append(match.group(1))
+            self.starts.append(match.start(1))
+            at = match.end()
 
     def peek(self, ahead: int = 0) -> str:
         at = self.at + ahead
@@ -342,6 +387,7 @@ class _Parser:
         return token
 
     def law(self) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+        self.split()
         left = self.terms()
         self.take("=>")
         right = self.terms()

@@ -1,6 +1,7 @@
 """`isoform-opt` where mlir-opt's users look: nesting, IR dumps, reproducers, weights, help."""
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,32 @@ class Breaks(ModulePass):
         raise ValueError("broken")
 
 PASSES = [Breaks]
+"""
+CYCLE = """\
+from dataclasses import dataclass
+from xdsl.dialects.arith import AddiOp, SubiOp
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
+from xdsl.pattern_rewriter import RewritePattern
+
+class There(RewritePattern):
+    def match_and_rewrite(self, op, rewriter):
+        if isinstance(op, AddiOp):
+            rewriter.replace_matched_op(SubiOp(op.lhs, op.rhs))
+
+class Back(RewritePattern):
+    def match_and_rewrite(self, op, rewriter):
+        if isinstance(op, SubiOp):
+            rewriter.replace_matched_op(AddiOp(op.lhs, op.rhs))
+
+@dataclass(frozen=True)
+class Cycle(ModulePass):
+    \"\"\"Never end.\"\"\"
+    name = "cycle"
+    def apply(self, ctx, op):
+        PatternRewriteWalker(GreedyRewritePatternApplier([There(), Back()])).rewrite_module(op)
+
+PASSES = [Cycle]
 """
 
 Capture = pytest.CaptureFixture[str]
@@ -254,3 +281,16 @@ def test_a_newer_version_of_the_ir_is_refused_before_its_ops(capsys: Capture) ->
 
 def test_what_is_printed_is_read_again(capsys: Capture) -> None:
     printed(capsys, "norm.mlir", "-p", "graph-to-algebra", "--verify-roundtrip")
+
+
+def test_patterns_that_undo_each_other_are_stopped_soon(capsys: Capture) -> None:
+    Path("cycle.py").write_text(CYCLE)
+    Path("add.mlir").write_text(
+        "func.func @f(%x: i32) -> i32 {\n  %y = arith.addi %x, %x : i32\n"
+        "  func.return %y : i32\n}\n"
+    )
+    started = time.process_time()
+    assert main(["add.mlir", "--plugin", "cycle.py", "-p", "cycle"]) == 1
+    err = capsys.readouterr().err
+    assert "the module is again what it was 2 rewrites before (two patterns undo each other)" in err
+    assert time.process_time() - started < 2
