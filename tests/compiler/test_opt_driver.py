@@ -65,12 +65,12 @@ from xdsl.pattern_rewriter import RewritePattern
 class There(RewritePattern):
     def match_and_rewrite(self, op, rewriter):
         if isinstance(op, AddiOp):
-            rewriter.replace_op(op, SubiOp(op.lhs, op.rhs))
+            rewriter.replace(op, SubiOp(op.lhs, op.rhs))
 
 class Back(RewritePattern):
     def match_and_rewrite(self, op, rewriter):
         if isinstance(op, SubiOp):
-            rewriter.replace_op(op, AddiOp(op.lhs, op.rhs))
+            rewriter.replace(op, AddiOp(op.lhs, op.rhs))
 
 @dataclass(frozen=True)
 class Cycle(ModulePass):
