@@ -39,7 +39,7 @@ from .commands.opt_instruments import Instruments
 from .commands.pass_help import help_pass, list_passes
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 from .commands.reproducer import pipeline_in, pipeline_text
-from .commands.timing_tree import PIPELINE, Timing
+from .commands.timing_tree import PIPELINE, TimingTree
 from .frontends.module_text import NamePrinter
 from .frontends.source import SourceLocations, SourceText, parse_source
 from .pass_manager import AfterPass, make_passes, run_pipeline
@@ -116,7 +116,7 @@ class IsoformOpt(xDSLOptMain):
         self.passes = permitted(make_passes(self.args.passes, self.available_passes), allowed)
         self.recorder = RewriteRecorder()
         self.texts: dict[str, str] = {}
-        self.timing = Timing()
+        self.timing = TimingTree()
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add xDSL's flags and ours."""

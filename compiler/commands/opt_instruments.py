@@ -13,7 +13,7 @@ from ..pass_manager import AfterPass, PassRun
 from ..reports.explain import Explainer
 from .print_ir import PrintIr
 from .reproducer import Reproducer
-from .timing_tree import Timing
+from .timing_tree import TimingTree
 
 
 class Instruments:
@@ -33,7 +33,7 @@ class Instruments:
         module: ModuleOp,
         check: AfterPass | None,
         recorder: RewriteRecorder,
-        timing: Timing,
+        timing: TimingTree,
     ) -> None:
         self.time_passes: bool = arguments.time_passes
         self.explain = Explainer(module) if arguments.explain else None

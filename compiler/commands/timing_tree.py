@@ -15,7 +15,7 @@ _TITLE = "... Execution time report ..."
 
 
 @dataclass
-class Timing:
+class TimingTree:
     """Seconds by part; passes stand under the op they run on, `Rest` is what nobody claims."""
 
     started: float = field(default_factory=time.perf_counter)
