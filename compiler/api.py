@@ -9,14 +9,12 @@ Example:
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
-from ..dialects.weights import Weights
 from ..passes.rules.rule_set import verified_rules
 from .frontends.models import load
 from .frontends.program_file import check_weights, parse, save_mlir
@@ -184,7 +182,7 @@ def _other_runner(program: Program, target: str) -> Runner:
 
 
 def from_torch(module: Any, args: Any) -> Program:
-    """Import a torch module through its ONNX export.
+    """Import a torch module through torch.export.
 
     Args:
         module: a `torch.nn.Module`; exported in evaluation mode.
@@ -194,12 +192,6 @@ def from_torch(module: Any, args: Any) -> Program:
         UserError: torch is not installed or cannot export the module; the module's Python depends
             on a tensor's value, changes its inputs, is random or keeps state.
     """
-    from .frontends.torch_export import export_module
+    from .frontends.torch_export import import_module
 
-    with tempfile.TemporaryDirectory(prefix="isoform-") as folder:
-        path = Path(folder) / "module.onnx"
-        export_module(module, args, path)
-        program = load(path)
-        program.weights = Weights(dict(program.weights.items()))
-    program.source = type(module).__name__
-    return program
+    return import_module(module, args)

@@ -153,7 +153,7 @@ def _parser(subparsers: Any, name: str, help_: str) -> ArgumentParser:
 
 
 def _model(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, FILE.mlir or zoo:NAME")
+    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME")
     _binding(parser)
 
 

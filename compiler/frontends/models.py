@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ...dialects.errors import UserError, did_you_mean
@@ -15,7 +16,7 @@ Shapes = Mapping[str, Sequence[int]]
 def load(
     path_or_name: str | Path, shapes: Shapes | None = None, batch: int = 1, seed: int = 0
 ) -> Program:
-    """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
+    """Load a program: an `.onnx`, `.mlir` or (from torch.export) `.pt2` file, or `zoo:NAME`.
 
     An ONNX model whose shapes depend on what it is given (dims without a number that `shapes` does
     not bind, sizes that are inputs) is a `DynamicProgram`. `compile` takes it; what needs fixed
@@ -38,7 +39,9 @@ def load(
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         hint = f"did you mean 'zoo:{name}'?" if name in _zoo_names() else None
-        raise UserError("a model is FILE.onnx, FILE.mlir or zoo:NAME", where=name, hint=hint)
+        raise UserError(
+            "a model is FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME", where=name, hint=hint
+        )
     if not path.exists():
         raise UserError("no such file", where=name)
     return reader(path, shapes or {})
@@ -71,7 +74,31 @@ def _mlir(path: Path, shapes: Shapes) -> Program:
     return program
 
 
-_READERS: dict[str, Callable[[Path, Shapes], Program]] = {".onnx": _onnx, ".mlir": _mlir}
+def _exported(path: Path, shapes: Shapes) -> Program:
+    if not has_torch():
+        hint = "pip install 'isoform[torch]'"
+        raise UserError(
+            "reading it needs torch, which is not installed", where=str(path), hint=hint
+        )
+    from ..torch_backend.exported import load_exported
+
+    program = load_exported(path)
+    for name, dims in shapes.items():
+        _check_shape(program, name, dims)
+    return program
+
+
+def has_torch() -> bool:
+    """Whether torch is installed; a folder of this name is none."""
+    spec = find_spec("torch")
+    return spec is not None and spec.origin is not None
+
+
+_READERS: dict[str, Callable[[Path, Shapes], Program]] = {
+    ".onnx": _onnx,
+    ".mlir": _mlir,
+    ".pt2": _exported,
+}
 
 
 def _zoo_names() -> list[str]:

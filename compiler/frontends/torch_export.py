@@ -1,9 +1,9 @@
-"""Export a torch module to ONNX, or name the line of it that cannot be exported.
+"""Import a torch module, or name the line of it that no program can hold.
 
-torch's ONNX exporter runs the module once and records what it did. A branch on data keeps the
-side that the example took, and a tensor made a Python number keeps its value, both silently. So
-`torch.export` runs first: it raises where Python asks for a tensor's value. Only this file imports
-torch.
+`torch.export` raises where Python asks for a tensor's value. Its graph is converted by the table of
+ATen ops; a module with other ops, or a scripted one, goes through torch's ONNX exporter. That one
+runs the module once and records what it did: it would keep a branch on data silently, so
+`torch.export` has the first word.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import tempfile
 import traceback
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -23,6 +24,10 @@ import numpy as np
 import onnx
 
 from ...dialects.errors import UserError, one_line, warn
+from ...dialects.program import Program
+from ...dialects.weights import Weights
+from ...lowering.aten_to_graph.aten import UnsupportedAten
+from .models import load
 
 # Ops in an exported graph that show where the module asked for a tensor's value.
 _CHECKS = ("_assert_async", "_assert_scalar")
@@ -30,8 +35,8 @@ _CHECKS = ("_assert_async", "_assert_scalar")
 _CLOSE = 1e-3
 
 
-def export_module(module: Any, args: Any, path: Path) -> None:
-    """Write `module`, in evaluation mode and for the shapes of `args`, as an ONNX file.
+def import_module(module: Any, args: Any) -> Program:
+    """Import `module`, in evaluation mode and for the shapes of `args`.
 
     Inputs are called as `forward` calls them (`d_key`, `t_0` inside a dict or a tuple), outputs by
     their keys, `output`, or `output_0` and so on.
@@ -52,7 +57,7 @@ def export_module(module: Any, args: Any, path: Path) -> None:
     module.eval()
     try:
         with torch.no_grad(), _quietly(torch):
-            _Export(torch, module, inputs, name).write(path)
+            return _Export(torch, module, inputs, name).program()
     except UserError:
         raise
     except Exception as error:
@@ -93,24 +98,49 @@ class _Export:
 
     def leaves(self, value: Any) -> list[tuple[str, Any]]:
         """The tensors in nested tuples, lists and dicts, each with its path."""
-        found, _ = self.tree.tree_flatten_with_path(value)
-        return [(_joined(path), leaf) for path, leaf in found if leaf is not None]
+        from ..torch_backend.exported import joined
 
-    def write(self, path: Path) -> None:
+        found, _ = self.tree.tree_flatten_with_path(value)
+        return [(joined(path), leaf) for path, leaf in found if leaf is not None]
+
+    def program(self) -> Program:
+        """The program by the table of ATen ops, or else through ONNX."""
+        from ..torch_backend import exported as by_table
+
         names = self.input_names()
-        if not self.scripted:
-            self.check(self.exported())
+        found = None if self.scripted else self.exported()
+        if found is not None:
+            self.check(found)
         outputs = self.leaves(self.twice_the_same(names))
-        keys = [f"output_{key}" if key[:1].isdecimal() else key or "output" for key, _ in outputs]
-        labels = _distinct(keys, names)
-        self.torch.onnx.export(
-            self.flat(), tuple(self.inputs), str(path), opset_version=17, dynamo=False,
-            input_names=names, output_names=labels,
-        )  # fmt: skip
-        _complete(path, names, self.inputs)
+        labels = by_table.output_names([key for key, _ in outputs], names)
+        if found is None:
+            return self.through_onnx(names, labels)
+        try:
+            return by_table.program_of(found, names, labels, self.name)
+        except UnsupportedAten as error:
+            try:
+                return self.through_onnx(names, labels)
+            except Exception as failed:
+                raise error from failed
+
+    def through_onnx(self, names: Sequence[str], labels: Sequence[str]) -> Program:
+        """The program of the file that torch's ONNX exporter writes."""
+        with tempfile.TemporaryDirectory(prefix="isoform-") as folder:
+            path = Path(folder) / "module.onnx"
+            self.torch.onnx.export(
+                self.flat(), tuple(self.inputs), str(path), opset_version=17, dynamo=False,
+                input_names=list(names), output_names=list(labels),
+            )  # fmt: skip
+            _complete(path, names, self.inputs)
+            program = load(path)
+            program.weights = Weights(dict(program.weights.items()))
+        program.source = self.name
+        return program
 
     def input_names(self) -> list[str]:
         """A name for each tensor. Raises UserError where an argument is something else."""
+        from ..torch_backend import exported as by_table
+
         try:
             bound = inspect.signature(self.module.forward).bind(*self.given)
         except TypeError as error:
@@ -125,7 +155,7 @@ class _Export:
                     hint="give a tensor, or keep the value in the module",
                 )
             found.append(key)
-        return _distinct(found)
+        return by_table.distinct(found)
 
     # --- checks ---
 
@@ -209,22 +239,6 @@ class _Export:
                 return tuple(leaf for _, leaf in export.leaves(self.module(*given)))
 
         return Flat().eval()
-
-
-def _distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """The names, each made unique by trailing underscores."""
-    found: list[str] = []
-    for name in names:
-        while name in found or name in taken:
-            name += "_"
-        found.append(name)
-    return found
-
-
-def _joined(path: Sequence[Any]) -> str:
-    """A path of keys, indices and fields: `d_key_0`."""
-    parts = [getattr(k, "key", getattr(k, "idx", getattr(k, "name", k))) for k in path]
-    return "_".join(str(part) for part in parts)
 
 
 def _complete(path: Path, names: Sequence[str], tensors: Sequence[Any]) -> None:

@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.files import atomic_write
-from ...dialects.program import Program
+from ...dialects.program import Program, pipeline_of
 from ...lowering.aten_to_graph.convert import convert_node
+from ..api import Optimized, improve, optimize, save
 from ..api import compile as compile_program
-from ..api import improve, optimize
+from ..reports.certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
 from ..targets.session import Session
 from .arrays import TensorPort, as_array
 from .fx_graph import node_of, spec_of
@@ -100,11 +99,11 @@ def _compiled(program: Program, options: BackendOptions) -> Session:
     """The program, rewritten (or searched, with a budget) and compiled for torch's threads."""
     threads = torch.get_num_threads()
     if options.budget:
-        better: Program = optimize(
+        better = optimize(
             program, budget=options.budget, tolerance=options.tolerance, threads=threads
         )
         if options.certificate is not None:
-            _write(options, better)
+            _write(options, program, better)
     else:
         better = improve(program)
     return compile_program(
@@ -112,10 +111,14 @@ def _compiled(program: Program, options: BackendOptions) -> Session:
     )
 
 
-def _write(options: BackendOptions, better: Any) -> None:
+def _write(options: BackendOptions, program: Program, better: Optimized) -> None:
+    """Write source, result and certificate: `isoform verify --check part0.json` checks it again."""
     assert options.certificate is not None
     options.certificate.mkdir(parents=True, exist_ok=True)
-    text: Mapping[str, Any] = better.certificate
-    path = options.certificate / f"part{next(_numbers)}.json"
-    with atomic_write(path) as file:
-        file.write(json.dumps(text, indent=1).encode())
+    place = options.certificate / f"part{next(_numbers)}"
+    source, result = place.with_suffix(".source.mlir"), place.with_suffix(".mlir")
+    save(program, source)
+    save(better, result)
+    rewrites = lasting_rewrites(better.report)
+    work = CertifiedWork(pipeline_of(better.module), rewrites, better.report["seed"])
+    certify(NamedModel(str(source)), result, work, place.with_suffix(".json"))

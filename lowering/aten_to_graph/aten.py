@@ -7,7 +7,7 @@ Arguments are Python numbers, strings, None, lists, `Ref` (another node's result
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i16, i32, i64
@@ -130,6 +130,26 @@ def from_json(data: Any) -> AtenGraph:
         nodes,
         [(name, Ref(value)) for name, value in data["outputs"]],
     )
+
+
+def renamed(graph: AtenGraph, names: Mapping[str, str]) -> AtenGraph:
+    """A graph that reads inputs and weights under other names."""
+
+    def new(value: Any) -> Any:
+        match value:
+            case Ref():
+                return Ref(names.get(value.name, value.name))
+            case list() | tuple():
+                return [new(v) for v in value]
+            case _:
+                return value
+
+    nodes = [
+        replace(n, args=[new(a) for a in n.args], kwargs={k: new(a) for k, a in n.kwargs.items()})
+        for n in graph.nodes
+    ]
+    outputs = [(name, new(ref)) for name, ref in graph.outputs]
+    return AtenGraph(graph.inputs, graph.weights, nodes, outputs)
 
 
 def _spec(spec: Spec) -> str:

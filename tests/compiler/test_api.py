@@ -138,7 +138,7 @@ def test_bad_names_are_one_line_errors(tmp_path: Path) -> None:
     for name, message in (
         ("zoo:nope", "no model 'nope'"),
         ("resnet18", "did you mean 'zoo:resnet18'"),
-        (tmp_path / "x.txt", "FILE.onnx, FILE.mlir or zoo:NAME"),
+        (tmp_path / "x.txt", "FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME"),
         (tmp_path / "no.mlir", "no such file"),
         (tmp_path / "x.mlir", "not text"),
         (tmp_path / "x.onnx", "x.onnx"),

@@ -190,7 +190,7 @@ def test_wrong_files_exit_1(net: Path, tmp_path: Path, capsys: Captured) -> None
     nowhere = tmp_path / "no" / "o"
     for arguments, message in (
         (("run", tmp_path / "no.onnx"), "no such file"),
-        (("run", tmp_path), "FILE.onnx, FILE.mlir or zoo:NAME"),
+        (("run", tmp_path), "FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME"),
         (("run", broken), "broken.mlir:1:"),
         (("run", "zoo:resnet81"), "did you mean 'resnet18'"),
         (("run", net, "--reference", "--inputs", text), "NPZ"),

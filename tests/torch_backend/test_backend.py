@@ -1,0 +1,209 @@
+"""torch.compile with the backend: shapes, strides, views, in-place ops, parameters, and what stays
+in torch.
+
+Needs torch: CONTRIBUTING.md has the command.
+"""
+
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isoform
+from isoform.compiler.reports.certificate import recheck
+from isoform.dialects.errors import UserError
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+nn: Any = torch.nn
+QUICK = {"effort": "quick"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Any:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    backend = isoform.torch.backend
+    return torch.compile(function, backend=backend, options={**QUICK, **options})
+
+
+def same(found: Any, wanted: Any) -> None:
+    a, b = (torch.utils._pytree.tree_leaves(v) for v in (found, wanted))
+    for x, y in zip(a, b, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
+        if isinstance(y, torch.Tensor):
+            assert x.stride() == y.stride()
+
+
+def both(function: Callable[..., Any], *args: Any) -> None:
+    """The same results, and the same effects on the arguments."""
+    mine = deepcopy(args)
+    found = compiled(function)(*mine)
+    same(found, function(*args))
+    same(mine, args)
+
+
+def test_strides_of_inputs_and_results() -> None:
+    x = torch.randn(3, 4, 5)
+    for view in (x, x.permute(2, 0, 1), x[:, 1], x[:, ::2], x[:1].expand(3, 4, 5), x[0, 0, 0]):
+        both(lambda t: (t * 2 + 1, torch.exp(t)), view)
+    both(lambda t: torch.relu(t) + 1, torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last))
+
+
+def test_results_that_are_views_share_memory() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        return y, y.t(), y[0], x.view(-1), y.relu().unsqueeze(0)
+
+    x = torch.randn(3, 4)
+    both(function, x)
+    y, turned, row, flat, _ = compiled(function)(x)
+    assert turned.data_ptr() == y.data_ptr() == row.data_ptr()
+    assert flat.data_ptr() == x.data_ptr()
+
+
+def test_arguments_that_are_changed_in_place() -> None:
+    def function(x: Any, y: Any) -> Any:
+        x.add_(1)
+        y[0].mul_(2)
+        x[:, 0] = 5
+        return x * y
+
+    both(function, torch.randn(3, 4), torch.randn(3, 4))
+
+
+def test_arguments_that_alias() -> None:
+    def function(x: Any, y: Any) -> Any:
+        x.mul_(2)
+        return x + y
+
+    base, other = torch.randn(4, 4), torch.empty(4, 4)
+    other.copy_(base)
+    found = compiled(function)(base[:2], base[1:3])
+    same(found, function(other[:2], other[1:3]))
+    same(base, other)
+
+
+def test_shapes_change() -> None:
+    module = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8)).eval()
+    c = compiled(module)
+    for n in (3, 5, 2, 7, 1, 0):
+        x = torch.randn(n, 4)
+        same(c(x), module(x))
+
+
+def test_numbers_as_arguments() -> None:
+    function = lambda x, k, f: x[:k] * f + k  # noqa: E731
+    c, x = compiled(function), torch.randn(9)
+    for k, f in ((3, 0.5), (4, 1.5), (5, 2.5), (8, 2.5)):
+        same(c(x, k, f), function(x, k, f))
+
+
+def test_changed_parameters_are_seen() -> None:
+    module = nn.Linear(4, 4).eval()
+    c, x = compiled(module), torch.randn(2, 4)
+    same(c(x), module(x))
+    module.weight.mul_(2)
+    same(c(x), module(x))
+    module.load_state_dict(nn.Linear(4, 4).state_dict())
+    same(c(x), module(x))
+    module.weight = nn.Parameter(torch.randn(4, 4))
+    same(c(x), module(x))
+    module.weight.data = torch.randn(4, 4)
+    same(c(x), module(x))
+
+
+class Counts(nn.Module):
+    """Changes a buffer in each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        self.seen += x
+        return self.seen * 2
+
+
+def test_buffers_that_change() -> None:
+    mine, theirs = Counts(), Counts()
+    c = compiled(mine)
+    for _ in range(4):
+        x = torch.randn(3)
+        same(c(x), theirs(x))
+    same(mine.seen, theirs.seen)
+
+
+def test_what_is_not_in_the_table_stays_in_torch(caplog: pytest.LogCaptureFixture) -> None:
+    def function(x: Any) -> Any:
+        values, at = torch.sort(torch.sin(x) * 2)
+        return torch.cos(values) + 1, at
+
+    with caplog.at_level(logging.WARNING, "isoform.torch"):
+        both(function, torch.randn(3, 7))
+    assert any("op sort.default is not in the table" in r.getMessage() for r in caplog.records)
+
+
+def test_data_decides_and_the_rest_still_runs() -> None:
+    def function(x: Any) -> Any:
+        y = torch.exp(x) + 1
+        if y.sum() > 5:
+            return torch.sin(y) * 2
+        return y[y > 1.5] * 3
+
+    both(function, torch.ones(3))
+    both(function, -torch.ones(2))
+
+
+def test_dtypes_mix() -> None:
+    def function(x: Any, n: Any, b: Any, h: Any) -> Any:
+        return x + n, torch.where(b, h, x), n // 2 + b, (h * h).to(torch.float32), b & (n > 1)
+
+    h = torch.randn(4, dtype=torch.bfloat16)
+    both(function, torch.randn(4), torch.arange(4), torch.tensor([True, False, True, True]), h)
+
+
+def test_training_falls_back(caplog: pytest.LogCaptureFixture) -> None:
+    module = nn.Linear(4, 4)
+    x = torch.randn(2, 4)
+    with torch.enable_grad(), caplog.at_level(logging.WARNING, "isoform.torch"):
+        compiled(module)(x).sum().backward()
+    assert module.weight.grad is not None
+    assert "gradients are wanted" in caplog.text
+
+
+def test_inference_mode() -> None:
+    module = nn.Linear(4, 4).eval()
+    with torch.inference_mode():
+        x = torch.randn(2, 4)
+        same(compiled(module)(x), module(x))
+
+
+def test_unknown_options_are_errors() -> None:
+    for options, words in (
+        ({"budgt": 1}, "no option 'budgt' .did you mean 'budget'"),
+        ({"tolerance": -1}, "option 'tolerance' is a number from 0 up"),
+    ):
+        with pytest.raises(UserError, match=words):
+            isoform.torch.backend(None, [], options=options)
+
+
+def test_certificates_are_written(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval()
+    c, x = compiled(module, budget=2.0, certificate=tmp_path), torch.randn(2, 4)
+    same(c(x), module(x))
+    (path,) = tmp_path.glob("*.json")
+    assert recheck(path).verdict.kind == "equal"

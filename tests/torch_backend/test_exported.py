@@ -1,0 +1,119 @@
+"""Exported programs: parameters keep their names, files are read, what a table lacks goes by ONNX.
+
+Needs torch: CONTRIBUTING.md has the command.
+"""
+
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isoform
+from isoform.dialects.errors import UserError
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+nn: Any = torch.nn
+
+
+def agrees(module: Any, *args: Any) -> isoform.Program:
+    """The module's program, after comparing it with the module."""
+    program = isoform.from_torch(module.eval(), args)
+    feeds = {n: t.numpy() for n, t in zip(program.input_names, args, strict=True)}
+    found = isoform.compile(program, effort="quick", threads=1).run(None, feeds)
+    with torch.no_grad():
+        wanted = torch.utils._pytree.tree_leaves(module(*args))
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-5)
+    return program
+
+
+class Shared(nn.Module):
+    """A tied weight, a buffer, and a tensor that is neither."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.other = self.inner
+        self.register_buffer("offset", torch.ones(4))
+        self.constant = torch.full((4,), 2.0)
+
+    def forward(self, x: Any) -> Any:
+        return self.other(self.inner(x)) * self.constant + self.offset
+
+
+def test_parameters_keep_their_names() -> None:
+    program = agrees(Shared(), torch.randn(3, 4))
+    assert {"inner.weight", "inner.bias", "offset", "constant"} <= set(program.weights)
+
+
+LAYER = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (nn.TransformerEncoder(LAYER, 2), (1, 5, 8)),
+        (nn.LSTM(4, 6, batch_first=True, bidirectional=True), (2, 3, 4)),
+        (nn.GRU(4, 6), (3, 2, 4)),
+        (nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.SiLU(), nn.MaxPool2d(2)),
+         (1, 3, 16, 16)),
+        (nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.PixelUnshuffle(2)),
+         (1, 3, 5, 7)),
+    ],
+    ids=lambda v: type(v).__name__,
+)  # fmt: skip
+def test_modules_agree(module: Any, shape: tuple[int, ...]) -> None:
+    program = agrees(module, torch.randn(shape))
+    assert not any(op.name == "graph.opaque" for op in program.main.body.block.ops)
+
+
+class Sorts(nn.Module):
+    """An op that the table lacks and ONNX has."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.sort(x, dim=-1).values
+
+
+class Decomposes(nn.Module):
+    """An op that neither has."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.linalg.qr(x)[1]
+
+
+def test_what_the_table_lacks_goes_by_onnx() -> None:
+    agrees(Sorts(), torch.randn(3, 7))
+
+
+def test_what_nothing_has_is_named_with_its_line() -> None:
+    with pytest.raises(
+        UserError, match=rf"{__file__}:\d+: op linalg_qr.default is not in the table"
+    ):
+        isoform.from_torch(Decomposes().eval(), torch.randn(3, 3))
+
+
+def test_exported_files_are_read(tmp_path: Path) -> None:
+    module, x = Shared().eval(), torch.randn(3, 4)
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(module, (x,)), path)
+    program = isoform.load(path)
+    assert program.input_names == ["x"] and program.output_names == ["output"]
+    found = isoform.compile(program, effort="quick", threads=1)(x=x.numpy())["output"]
+    np.testing.assert_allclose(found, module(x).detach().numpy(), rtol=1e-5, atol=1e-5)
+    path.write_text("no archive")
+    with pytest.raises(UserError, match="not a readable exported program"):
+        isoform.load(path)
+
+
+def test_symbolic_files_are_refused(tmp_path: Path) -> None:
+    dims = {"x": {0: torch.export.Dim("n", min=2, max=9)}}
+    exported = torch.export.export(Shared(), (torch.randn(3, 4),), dynamic_shapes=dims)
+    torch.export.save(exported, tmp_path / "model.pt2")
+    with pytest.raises(UserError, match="'x' is no tensor of fixed shape"):
+        isoform.load(tmp_path / "model.pt2")
