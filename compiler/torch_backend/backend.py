@@ -11,16 +11,14 @@ parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
-from ...lowering.aten_to_graph.table import TABLE
+from .decompositions import decompositions
 from .options import BackendOptions
 from .partition import LOG, Partition
 
@@ -62,13 +60,6 @@ def _why_not(inputs: Sequence[Any]) -> str:
     if any(t.device.type != "cpu" for t in tensors):
         return "tensors are not on the cpu"
     return ""
-
-
-@cache
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """torch's core decompositions, without those of ops that the table has."""
-    found = core_aten_decompositions().items()
-    return {op: f for op, f in found if str(op).removeprefix("aten.") not in TABLE}
 
 
 def _boxed(graph: CompiledGraph) -> Callable[[list[Any]], Any]:

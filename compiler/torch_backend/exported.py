@@ -21,7 +21,7 @@ from ...dialects.types import Array
 from ...lowering.aten_to_graph.aten import AtenGraph, Ref, UnsupportedAten, renamed
 from ...lowering.aten_to_graph.convert import convert
 from .arrays import as_array
-from .backend import decompositions
+from .decompositions import decompositions
 from .fx_graph import node_of, spec_of, target_of
 
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

@@ -13,9 +13,11 @@ import torch
 from ...dialects.builder import GraphBuilder
 from ...dialects.program import Program, pipeline_of
 from ...lowering.aten_to_graph.convert import convert_node
-from ..api import Optimized, improve, optimize, save
-from ..api import compile as compile_program
+from ..frontends.program_file import save_mlir
 from ..reports.certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
+from ..search.optimizer import Optimized, improve, optimize
+from ..targets.cpu import compile_cpu
+from ..targets.cpu_options import CpuOptions
 from ..targets.session import Session
 from .arrays import TensorPort, as_array
 from .fx_graph import node_of, spec_of
@@ -97,18 +99,16 @@ def _weight(build: GraphBuilder, name: str, tensor: Any) -> Any:
 
 def _compiled(program: Program, options: BackendOptions) -> Session:
     """The program, rewritten (or searched, with a budget) and compiled for torch's threads."""
-    threads = torch.get_num_threads()
+    chosen = CpuOptions(torch.get_num_threads(), options.effort, options.tolerance)
+    better: Program
     if options.budget:
-        better = optimize(
-            program, budget=options.budget, tolerance=options.tolerance, threads=threads
-        )
+        how = (chosen.threads, chosen.effort, chosen.tolerance)
+        better = optimize(program, "cpu", "optimize", options.budget, 0, None, *how)
         if options.certificate is not None:
             _write(options, program, better)
     else:
         better = improve(program)
-    return compile_program(
-        better, threads=threads, effort=options.effort, tolerance=options.tolerance
-    )
+    return Session(better, compile_cpu(better, chosen))
 
 
 def _write(options: BackendOptions, program: Program, better: Optimized) -> None:
@@ -117,8 +117,8 @@ def _write(options: BackendOptions, program: Program, better: Optimized) -> None
     options.certificate.mkdir(parents=True, exist_ok=True)
     place = options.certificate / f"part{next(_numbers)}"
     source, result = place.with_suffix(".source.mlir"), place.with_suffix(".mlir")
-    save(program, source)
-    save(better, result)
+    save_mlir(program, source)
+    save_mlir(better, result)
     rewrites = lasting_rewrites(better.report)
     work = CertifiedWork(pipeline_of(better.module), rewrites, better.report["seed"])
     certify(NamedModel(str(source)), result, work, place.with_suffix(".json"))
