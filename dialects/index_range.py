@@ -26,6 +26,19 @@ def check_range(indices: Array, size: int, where: str) -> None:
     raise out_of_range(f"{int(indices[position])}{at}", size, where)
 
 
+def check_columns(indices: Array, sizes: Sequence[int], where: str) -> None:
+    """Require all indices in range: of one size, or the columns along the last dim of several.
+
+    Raises:
+        UserError: as `check_range`.
+    """
+    if len(sizes) == 1:
+        check_range(indices, sizes[0], where)
+        return
+    for k, size in enumerate(sizes):
+        check_range(indices[..., k], size, where)
+
+
 def out_of_range(index: str, size: int, where: str) -> UserError:
     """The error for an index into a dim of this size."""
     if size == 0:

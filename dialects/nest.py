@@ -4,7 +4,8 @@ A `nest.kernel` computes what a kernel op does, on the buffers of its operands a
 have constant extents and a kind. Their bodies are scalar (`arith`, `math`) between loads and stores
 at quasi-affine addresses. Schedules are rewrites of the loops
 (lowering/kernel_to_nest/rewrites.py). The CPU printer (lowering/nest_to_llvm) and the CUDA
-printer (lowering/nest_to_cuda.py) read the same ops.
+printer (lowering/nest_to_cuda.py) read the same ops. Places and loops that depend on data are in
+nest_computed.py.
 
     nest.kernel (%x: memref<6144xf32>, %y: memref<6144xf32>) {
       nest.for %i < 8 parallel {
@@ -73,6 +74,7 @@ from .nest_access import (
     sizes_of,
     verify_reduction,
 )
+from .nest_computed import COMPUTED
 
 __all__ = [
     "KIND",
@@ -448,5 +450,6 @@ NEST = Dialect(
         IfOp,
         WhenOp,
         TransposeOp,
+        *COMPUTED,
     ],
 )

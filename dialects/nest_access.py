@@ -14,8 +14,10 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     NoneAttr,
+    Signedness,
     StringAttr,
     UnitAttr,
     f64,
@@ -93,6 +95,13 @@ def flat_buffer(
 ) -> MemRefType[Attribute]:
     """The type of a buffer of so many elements."""
     return MemRefType(element, [count], memory_space=NoneAttr() if space is None else space)
+
+
+def scalar_type(element: Attribute) -> Attribute:
+    """The type of a value read from a buffer: integers there have no sign."""
+    if isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED:
+        return IntegerType(element.width.data)
+    return element
 
 
 class PlacedOp(IRDLOperation):
@@ -210,7 +219,7 @@ class LoadOp(AccessOp):
             "outside": _number(outside),
             "room": integer(room),
         }
-        self.initialise([buffer, *places], properties, [buffer.type.element_type])
+        self.initialise([buffer, *places], properties, [scalar_type(buffer.type.element_type)])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -239,7 +248,7 @@ class LoadOp(AccessOp):
         return cls.create(
             operands=[buffer, *places],
             properties=properties,
-            result_types=[buffer.type.element_type],  # pyright: ignore
+            result_types=[scalar_type(buffer.type.element_type)],  # pyright: ignore
         )
 
 
@@ -304,7 +313,7 @@ class StoreOp(AccessOp):
         if parser.parse_optional_keyword("nontemporal") is not None:
             past = parser.parse_integer()
         buffer = text.parse_buffer(parser, name)
-        stored = parser.resolve_operand(value, buffer.type.element_type)  # pyright: ignore
+        stored = parser.resolve_operand(value, scalar_type(buffer.type.element_type))  # pyright: ignore
         properties["nontemporal"] = integer(past)
         return cls.create(operands=[stored, buffer, *places], properties=properties)
 

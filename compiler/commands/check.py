@@ -3,8 +3,9 @@
 The table never fails on unknown ops or unbound dims. Whether the model runs is found by doing what
 `run` does: import, compilation, and a run where something may still fail then.
 
-Every node of the model is native (one graph op), composed (several), folded (a shape computation,
-no op left), opaque (kept, run by onnx.reference, no optimisation crosses it) or unsupported.
+Every node of the model is native (one graph op, or loop nests), composed (several ops), folded (a
+shape computation, no op left), opaque (run by onnx.reference) or unsupported. No optimisation
+crosses a node that is kept as `graph.opaque`, whether loop nests or onnx.reference run it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ...dialects.types import tensor_type
 if TYPE_CHECKING:
     import onnx
 
+    from ...lowering.kernel_to_cpu.constants import Constants
     from ...lowering.onnx_to_graph.import_survey import Survey
     from ...lowering.onnx_to_graph.loading import OnnxModel
     from ...lowering.onnx_to_graph.subgraphs import NodeOutcome
@@ -225,14 +227,17 @@ def _dtypes(block: Block) -> dict[str, int]:
 
 def _check_program(program: Program) -> Check:
     """A row for each op of a program that is graph ops (or lower ones) already."""
+    from ...lowering.kernel_to_cpu.constants import Constants
     from ...lowering.onnx_to_graph.subgraphs import NodeOutcome
 
     outcomes: list[NodeOutcome] = []
+    constants = Constants(program)
     for op in program.main.body.block.ops:
         if isinstance(op, ReturnOp):
             continue
         if isinstance(op, OpaqueOp):
-            outcomes.append(NodeOutcome(op.op_type.data, "", where(op), "opaque", (op.name,)))
+            kind = _kind(op, constants)
+            outcomes.append(NodeOutcome(op.op_type.data, "", where(op), kind, (op.name,)))
         else:
             outcomes.append(NodeOutcome(op.name, "", where(op), "native", (op.name,)))
     return Check(
@@ -244,6 +249,15 @@ def _check_program(program: Program) -> Check:
             Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"
         ),
     )
+
+
+def _kind(op: OpaqueOp, constants: Constants) -> str:
+    """Whether loop nests run a kept node, or onnx.reference."""
+    from ...lowering.node_to_nest.find import find_nests
+
+    operands, results = ([tensor_type(v) for v in vs] for vs in (op.inputs, op.outputs))
+    nests = find_nests(op.properties, operands, results, lambda k: constants.get(op.inputs[k]))
+    return "opaque" if nests is None else "native"
 
 
 def _short(ops: Sequence[str], limit: int = 6) -> str:

@@ -35,6 +35,7 @@ _SOURCES = (
     "dialects",
     *(f"lowering/{name}" for name in ("algebra_to_kernel", "kernel_to_cpu", "kernel_to_nest")),
     "lowering/nest_to_llvm",
+    "lowering/node_to_nest",
 )
 # Codes are up to 100 kB of text.
 _MOST = 256

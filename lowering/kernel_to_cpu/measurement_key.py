@@ -20,6 +20,7 @@ SOURCES = (
     "lowering/kernel_to_cpu",
     "lowering/kernel_to_nest",
     "lowering/nest_to_llvm",
+    "lowering/node_to_nest",
     "passes/tuning",
     "passes/convolution/winograd.py",
     "passes/convolution/winograd_matrices.py",

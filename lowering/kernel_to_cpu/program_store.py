@@ -65,8 +65,8 @@ class StoredSession:
         self.execution.steps.append(self._table(header["rows"]))
         self.execution.outputs = {name: self._view(view) for name, *view in header["outputs"]}
         self.execution.alarms = [
-            Alarm(0, row, self._view(view), size, where)
-            for row, size, where, *view in header["alarms"]
+            Alarm(0, row, self._view(view), tuple(sizes), where)
+            for row, sizes, where, *view in header["alarms"]
         ]
         self.execution.alarmed = alarms_in(self._arena, len(header["alarms"]))
 
@@ -204,9 +204,9 @@ def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
 
 def _alarms(session: CpuSession) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
-    for op, alarm in zip(session.gathers, session.execution.alarms, strict=True):
-        indices = _saved(session, op.inputs[1], alarm.indices)
-        found.append((alarm.row, alarm.size, alarm.where, *indices))
+    for op, alarm in zip(session.alarming, session.execution.alarms, strict=True):
+        indices = _saved(session, session.indices_of(op), alarm.indices)
+        found.append((alarm.row, alarm.sizes, alarm.where, *indices))
     return found
 
 

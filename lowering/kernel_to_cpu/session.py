@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -55,6 +55,7 @@ from .kernel_call import Argument, KernelCall
 from .nests.gather import gathered_size, lower_gather, place_of
 from .nests.halo import lower_halo
 from .nests.loops import emit_loops
+from .nests.node import lower_node, nests_of
 from .nests.tiles import emit_tiles
 from .outputs import handed_out
 from .products.attention import emit_attention
@@ -64,6 +65,9 @@ from .runtime.execute import Alarm, Execution, Outside, Patch, View, alarms_in, 
 from .runtime.jit import Library
 from .runtime.object_cache import ObjectCache
 from .runtime.runner import ROW, KernelTable, Pool
+
+if TYPE_CHECKING:
+    from ..node_to_nest.find import Nests
 
 ARENA = "isoform.arena_bytes"
 Kernel = TypeVar("Kernel", bound=KernelOp)
@@ -95,7 +99,8 @@ class CpuSession:
         arena, kept: intermediate buffers; constants and packed weights by the hash of their bytes.
         segments: native tables and host work, in order.
         tables, entries: argument tables by address; what each entry of a table is.
-        gathers: the ops whose alarms, one i64 each, are `alarmed`.
+        nests: what runs the kept ONNX nodes that have loop nests.
+        alarming: the ops whose alarms, one i64 each, are `alarmed`.
         host_seconds: the time of each op without native code in the last run.
         objects: compiled kernels.
         notes: the compiler's remarks about its choices.
@@ -132,7 +137,8 @@ class CpuSession:
         self.isa = isa
         self._program = program
         self.constants = Constants(program)
-        self.gathers = self._gathers()
+        self.nests = self._nests()
+        self.alarming = [c for c in self._running() if self._may_alarm(c)]
         self.arena, self.alarmed = self._allocate_arena()
         self.kept: dict[bytes, Array] = {}
         self.host_seconds: dict[str, float] = {}
@@ -207,17 +213,26 @@ class CpuSession:
 
     # --- building ---
 
-    def _gathers(self) -> list[CallOp]:
-        """The gathers in execution order."""
+    def _running(self) -> list[CallOp]:
+        """The calls that are run, in order."""
         calls = [op for op in self._program.main.body.block.ops if isinstance(op, CallOp)]
-        return [c for c in calls if _is_gather(c) and c.outputs[0] not in self.constants.known]
+        return [c for c in calls if c.outputs[0] not in self.constants.known]
+
+    def _nests(self) -> dict[CallOp, Nests]:
+        """The nests of the calls that have some."""
+        found: dict[CallOp, Nests] = {}
+        for op in self._running():
+            nests = nests_of(op, lambda k, op=op: self.constants.get(op.inputs[k]))
+            if nests is not None:
+                found[op] = nests
+        return found
 
     def _allocate_arena(self) -> tuple[Array, Array]:
-        """Reserve intermediate buffers, followed by an i64 for each gather's alarm."""
+        """Reserve intermediate buffers, followed by an i64 for each alarm."""
         size = self._program.module.attributes.get(ARENA)
         if not isinstance(size, IntegerAttr):
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
-        count, words = len(self.gathers), -(-size.value.data // 8)
+        count, words = len(self.alarming), -(-size.value.data // 8)
         arena = room(max(1, 8 * (words + count)))
         return arena, alarms_in(arena, count)
 
@@ -275,6 +290,8 @@ class CpuSession:
             offsets = op.properties.get("offsets")
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
                 self._starts[result] = self._result_start(result, offset)
+            if op in self.nests:
+                return lower_node(op, self.nests[op])
             return lower_gather(op, self.isa) if _is_gather(op) else None
         raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
 
@@ -334,19 +351,28 @@ class CpuSession:
         _return_memory()
 
     def _alarms(self) -> list[Alarm]:
-        """The meaning of each gather's alarm, in order."""
+        """The meaning of each alarm, in order."""
         found: dict[CallOp, Alarm] = {}
         for step, segment in enumerate(self.segments):
             for row, call in enumerate(segment.calls):
                 for op in (argument.alarm for argument in call.arguments):
-                    if op is not None:
-                        indices, size, name = (
-                            self._view(op.inputs[1]),
-                            gathered_size(op),
-                            place_of(op),
-                        )
-                        found[op] = Alarm(step, row, indices, size, name)
-        return [found[op] for op in self.gathers]
+                    if op is not None and op not in found:
+                        view = self._view(self.indices_of(op))
+                        found[op] = Alarm(step, row, view, self._sizes_of(op), place_of(op))
+        return [found[op] for op in self.alarming if op in found]
+
+    def indices_of(self, op: CallOp) -> SSAValue:
+        """The operand that an alarm is about."""
+        alarm = self.nests[op].alarm if op in self.nests else None
+        return op.inputs[1 if alarm is None else alarm.operand]
+
+    def _sizes_of(self, op: CallOp) -> tuple[int, ...]:
+        alarm = self.nests[op].alarm if op in self.nests else None
+        return (gathered_size(op),) if alarm is None else alarm.sizes
+
+    def _may_alarm(self, op: CallOp) -> bool:
+        """Whether an op reads indices that may be out of range."""
+        return _is_gather(op) or (op in self.nests and self.nests[op].alarm is not None)
 
     def _rows(self, calls: Sequence[KernelCall]) -> Any:
         rows = np.zeros(len(calls), ROW)
@@ -362,7 +388,7 @@ class CpuSession:
 
     def _fill(self, table: Array, position: int, argument: Argument) -> None:
         if argument.alarm is not None:
-            number = self.gathers.index(argument.alarm)
+            number = self.alarming.index(argument.alarm)
             start, shift = BufferStart(self.alarmed.ctypes.data), 8 * number
         elif argument.data is not None:
             start, shift = self._keep(argument.data), 0

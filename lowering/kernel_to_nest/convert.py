@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,11 +13,14 @@ from xdsl.passes import ModulePass
 
 from ...dialects.errors import UserError
 from ...dialects.floats import BITS, Floats
-from ...dialects.kernel import GemmOp, KernelOp, LoopsOp
+from ...dialects.graph import ConstantOp
+from ...dialects.kernel import CallOp, GemmOp, KernelOp, LoopsOp
 from ...dialects.nest import NestOp
 from ...dialects.program import main_of
+from ...dialects.types import Array
 from ..algebra_to_kernel.constant import constant_values
 from ..kernel_to_cpu.isa import Isa
+from ..kernel_to_cpu.nests.node import nests_of
 from .build import Unsupported
 from .product import product
 from .schedule import loops
@@ -26,8 +30,8 @@ from .schedule import loops
 class KernelToNest(ModulePass):
     """Write the scheduled loops of each kernel behind the program, which stays as it is.
 
-    Kernels that no nest is built of yet have none. `isa` names an instruction set (avx512, avx2,
-    plain); by default it is this machine's.
+    Kernels that no nest is built of yet have none; a kept ONNX node may have several. `isa` names
+    an instruction set (avx512, avx2, plain); by default it is this machine's.
 
     Before:
 
@@ -59,11 +63,26 @@ class KernelToNest(ModulePass):
         isa = _named(self.isa)
         constants = constant_values(op)
         for number, kernel in enumerate(main_of(op).body.block.ops):
-            nest = _nest(kernel, constants, isa) if isinstance(kernel, KernelOp) else None
-            if nest is not None:
+            if isinstance(kernel, CallOp):
+                nests = _of_call(kernel, constants)
+            else:
+                nest = _nest(kernel, constants, isa) if isinstance(kernel, KernelOp) else None
+                nests = [] if nest is None else [nest]
+            for nest in nests:
                 name = kernel.results[0].name_hint or f"kernel{number}"
                 nest.properties["sym_name"] = StringAttr(name)
                 op.body.block.add_op(nest)
+
+
+def _of_call(op: CallOp, constants: set[SSAValue]) -> Sequence[NestOp]:
+    """The nests of a call, one after another; none of a gather, or where the host runs it."""
+
+    def known(k: int) -> Array | None:
+        source = op.inputs[k].owner
+        return source.array() if isinstance(source, ConstantOp) else None
+
+    found = None if op.results[0] in constants else nests_of(op, known)
+    return [] if found is None else found.nests
 
 
 def _named(name: str) -> Isa:

@@ -61,6 +61,7 @@ from .buffers import (
     is_summed,
     raw_type,
 )
+from .computed import ComputedPrinter
 from .place import AccessPlace, picked, step_of
 from .totals import across, combined, start_of
 
@@ -123,6 +124,10 @@ class _Printer:
             TransposeOp: self._transpose,
             IdentityOp: self._identity,
         }
+        computed = ComputedPrinter(
+            b, self.values, self.at, self._steps, self.pointers, lambda block: self.block(block)
+        )
+        self._makers |= computed.makers()
 
     def block(self, block: Block) -> None:
         """Emit all ops of a block."""

@@ -288,7 +288,7 @@ class Importer:
         if (found := self._expand(node, domain, scope)) is not None:
             return found
         values = opaque.keep(node, domain, scope.opsets)
-        self.record(node, "opaque", (OpaqueOp.name,))
+        self.record(node, opaque.kind(node, values), (OpaqueOp.name,))
         return self.named(node, values)
 
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
@@ -335,14 +335,17 @@ class Importer:
         except UserError:  # the body does not fit this use: the op may still run as opaque
             self.undo(mark, recorded)
             return None
-        opaque_inside = any(o.kind == "opaque" for o in self.outcomes[recorded:])
-        if opaque_inside and opaque.can_run(node, domain, scope.opsets):
-            # One wholly opaque node says more than its body with opaque parts.
+        if self._is_better_whole(node, recorded) and opaque.can_run(node, domain, scope.opsets):
             self.undo(mark, recorded)
             return None
         del self.outcomes[recorded:]
         self.record(node, "composed", tuple(self._since(mark)))
         return results
+
+    def _is_better_whole(self, node: OnnxNode, recorded: int) -> bool:
+        """Whether one kept node says more than its body, since parts of that are kept too."""
+        kept = [o for o in self.outcomes[recorded:] if OpaqueOp.name in o.ops]
+        return any(o.kind == "opaque" for o in kept) or (bool(kept) and opaque.has_nests(node))
 
     def mark(self) -> tuple[Operation | None, int]:
         """The current end of the program and the outcomes, for `undo`."""

@@ -13,7 +13,9 @@ from ...dialects.errors import UserError
 from ...dialects.graph import OpaqueOp
 from ...dialects.opaque import evaluate_node, evaluator, node_model, outer_names
 from ...dialects.opaque_kernels import KERNELS
-from ...dialects.types import Array, Tensor, tensor, to_numpy
+from ...dialects.types import Array, Tensor, tensor, tensor_type, to_numpy
+from ..node_to_nest.find import find_nests
+from ..node_to_nest.table import TABLE
 from .node import OnnxNode
 from .tensor_data import element_of_number, number_of_element, to_proto
 from .values import NotConstant, OnnxValue
@@ -47,6 +49,26 @@ def keep(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> Sequence[SSA
         )
     types = result_types(node, domain, opsets)
     return add(node, opsets, (), [t for t, n in zip(types, node.proto.output, strict=True) if n])
+
+
+def has_nests(node: OnnxNode) -> bool:
+    """Whether loop nests are known for an op."""
+    return node.op_type in TABLE
+
+
+def kind(node: OnnxNode, values: Sequence[SSAValue]) -> str:
+    """What a kept node counts as: native where loop nests run it, else opaque."""
+    op = values[0].owner
+    assert isinstance(op, OpaqueOp)
+    given = [value for value in node.inputs if value is not None]
+
+    def known(k: int) -> Array | None:
+        readable = k < len(given) and given[k].is_readable
+        return given[k].array() if readable else None
+
+    operands, results = ([tensor_type(v) for v in vs] for vs in (op.inputs, op.outputs))
+    found = find_nests(op.properties, operands, results, known)
+    return "opaque" if found is None else "native"
 
 
 def add(

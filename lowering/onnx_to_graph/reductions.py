@@ -17,8 +17,8 @@ from .values import NotNative
 
 # The operand is an attribute before these opsets, an input from them on.
 _AXES_AS_INPUT = {"ReduceSum": 13}
-_CUMULATIVE_LIMIT = 4096
-_PREFIX_LIMIT = 256
+# Longer axes are scanned (lowering/node_to_nest/scans.py); shorter ones are seen by optimisations.
+_PREFIX_LIMIT = 32
 
 
 def axes_of(node: OnnxNode) -> list[int] | None:
@@ -137,7 +137,7 @@ def cum_sum(node: OnnxNode) -> list[SSAValue]:
     if is_float(element_of(x)):
         return [_over_prefixes(node, node.build.reduce_sum, 0)]
     axis, n, kept = _triangle(node)
-    if n > _CUMULATIVE_LIMIT:
+    if n > _PREFIX_LIMIT:
         raise NotNative
     return [along_axis(node, x, axis, kept.astype(to_numpy(element_of(x))))]
 

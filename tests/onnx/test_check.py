@@ -16,6 +16,8 @@ g (float[batch, 8] x, float[batch, m] mask) => (float[batch, 8] y, float[batch, 
     k = Constant <value: tensor = int64[1] {2}> ()
     a = Gelu13(x)
     top, positions = TopK(x, k)
+    counts = TfIdfVectorizer <max_gram_length = 1, max_skip_count = 0, min_gram_length = 1,
+      mode = "TF", ngram_counts = [0], ngram_indexes = [0, 1], pool_int64s = [2, 3]> (positions)
     s = HardSwish(x)
     n = Neg(s)
     b = com.acme.Fancy(n)
@@ -25,12 +27,12 @@ g (float[batch, 8] x, float[batch, m] mask) => (float[batch, 8] y, float[batch, 
 
 def test_an_unbound_model_with_unknown_ops() -> None:
     check = check_model(onnx.parser.parse_model(MIXED))
-    assert check.totals == {"native": 2, "composed": 1, "folded": 1, "opaque": 1, "unsupported": 2}
+    assert check.totals == {"native": 3, "composed": 1, "folded": 1, "opaque": 1, "unsupported": 2}
     assert not check.ok
     assert check.flags == ("--shape x=1,8", "--shape mask=1,1")
     assert [(b.op, b.kind) for b in check.blockers] == [
         ("Gelu13", "unsupported"),
-        ("TopK", "opaque"),
+        ("TfIdfVectorizer", "opaque"),
         ("Fancy", "unsupported"),
     ]
     text = check.as_text()

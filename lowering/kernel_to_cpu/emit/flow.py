@@ -179,6 +179,15 @@ class Flow:
         self.do(f"br label %{after}")
         self._start(after)
 
+    @contextmanager
+    def repeat(self) -> Generator[Callable[[Value], None], None, None]:
+        """Run the body once, and again while the condition (an i1) that it gives holds."""
+        header, after = self._label(), self._label()
+        self.do(f"br label %{header}")
+        self._start(header)
+        yield lambda again: self.do(f"br {again}, label %{header}, label %{after}")
+        self._start(after)
+
     def if_else(
         self,
         condition: Value,

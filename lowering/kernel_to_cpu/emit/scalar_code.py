@@ -20,6 +20,7 @@ from . import mathlib
 from .access import compute_type, rounded
 from .emitter import Emitter
 from .types import F64, I1, I64, Type, Value, constant
+from .unsigned import UNSIGNED
 
 Emit = Callable[[Emitter, Sequence[Value]], Value]
 
@@ -157,6 +158,8 @@ def emit_op(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: 
     name = function_of(op)
     if name is not None:
         return EMIT[name](b, args)
+    if type(op) in UNSIGNED:
+        return UNSIGNED[type(op)](b, op, args)
     if len(args) == 1:  # every other op of a body is a cast
         signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
         return rounded(b, b.cast(args[0], target, signed=signed), op.results[0].type)

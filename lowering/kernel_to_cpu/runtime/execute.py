@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ....dialects.errors import UserError
-from ....dialects.index_range import check_range, out_of_range
+from ....dialects.index_range import check_columns, out_of_range
 from ....dialects.types import Array
 from .runner import KernelTable, Pool, TableRunner
 
@@ -73,15 +73,15 @@ class View:
 
 @dataclass(frozen=True)
 class Alarm:
-    """The source of a gather's alarm: `row` of table number `step` met an invalid index.
+    """The source of an op's alarm: `row` of table number `step`, or a later one, met a bad index.
 
-    The alarm itself is an i64 in the session's memory, in the order of the gathers.
+    The alarm itself is an i64 in the session's memory, in the order of these ops.
     """
 
     step: int
     row: int
     indices: View  # the operand
-    size: int  # of the dim
+    sizes: tuple[int, ...]  # of the dim, or of each column's
     where: str  # the op, for the error
 
 
@@ -179,7 +179,7 @@ class Execution:
         return found
 
     def _out_of_range(self) -> UserError:
-        """Find the invalid index: the first of the first gather that has one.
+        """Find the invalid index: the first of the first op that has one.
 
         Its input may have been overwritten since, so the program is run again up to there.
         """
@@ -193,10 +193,10 @@ class Execution:
         assert isinstance(last, KernelTable)
         self._runner.run(KernelTable(last.rows[: alarm.row]))
         try:
-            check_range(self.read(alarm.indices), alarm.size, alarm.where)
+            check_columns(self.read(alarm.indices), alarm.sizes, alarm.where)
         except UserError as error:
             return error
-        return out_of_range("(drawn at random)", alarm.size, alarm.where)
+        return out_of_range("(drawn at random)", alarm.sizes[0], alarm.where)
 
     def read(self, view: View) -> Array:
         """A value's current elements."""

@@ -1,0 +1,149 @@
+"""Writes at positions that are data: a copy of the operand, then the updates, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from xdsl.dialects.builtin import i1
+
+from .code import Code, NestBuffer, Scalar
+from .node import IndexAlarm, KeptNode, NoNest
+
+_COMBINE = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def combined(how: str, old: Scalar, new: Scalar) -> Scalar:
+    """What is stored where an update meets an element. Raises NoNest if that is no number."""
+    if old.element == i1:
+        names = {"add": "or", "max": "or", "mul": "and", "min": "and"}
+        return old.call(names[how], new)
+    return old.call(_COMBINE[how], new)
+
+
+def inside(code: Code, index: Scalar, size: int) -> tuple[Scalar, Scalar]:
+    """An index, counted from the end where negative, and whether it is in the dim."""
+    index = index.place()
+    position = code.select(index < 0, index + size, index)
+    return position, (position >= 0) & (position < size)
+
+
+def nested(code: Code, stack: ExitStack, extents: Sequence[int]) -> list[Scalar]:
+    """Loops inside each other, and their iterators."""
+    return [stack.enter_context(code.loop(n)) for n in extents]
+
+
+def linear(code: Code, places: Sequence[Scalar], strides: Sequence[int]) -> Scalar:
+    """The sum of places times strides."""
+    total = code.number(0)
+    for place, stride in zip(places, strides, strict=True):
+        total = total + place * stride
+    return total
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    """How far neighbours along each dim lie apart, in row-major order."""
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+
+
+def scatter_elements(node: KeptNode) -> None:
+    """Each update goes to its own position, with the index along the axis."""
+    x, indices, updates, y, code = node[0], node[1], node[2], node.result, node.code
+    if not x.shape:
+        raise NoNest
+    axis, how = node.axis(len(x.shape), 0), node.get("reduction", "none")
+    size, steps, own = x.shape[axis], strides_of(x.shape), strides_of(indices.shape)
+    node.alarm = IndexAlarm(1, (size,))
+    code.copy_all(x, y)
+    # Rows before the axis are apart: they may be written at the same time.
+    lead = indices.shape[0] if axis else 1
+    rest = indices.shape[1:] if axis else indices.shape
+    with code.stage(lead if indices.size else 0) as item, ExitStack() as loops:
+        places = nested(code, loops, rest)
+        places = [item, *places] if axis else places
+        at = linear(code, places, own)
+        position, good = inside(code, indices[at], size)
+        with code.when(good):
+            target = linear(code, [*places[:axis], position, *places[axis + 1 :]], steps)
+            value = updates[at]
+            y[target] = value if how == "none" else combined(how, y[target], value)
+        with code.otherwise():
+            code.alarm[0] = 1
+
+
+def scatter_nd(node: KeptNode) -> None:
+    """Each row of indices is where a slice of the updates goes."""
+    x, indices, updates, y, code = node[0], node[1], node[2], node.result, node.code
+    depth, how = indices.shape[-1], node.get("reduction", "none")
+    sizes, steps = x.shape[:depth], strides_of(x.shape)[:depth]
+    node.alarm = IndexAlarm(1, tuple(sizes))
+    length = math.prod(x.shape[depth:])
+    code.copy_all(x, y)
+    rows = math.prod(indices.shape[:-1])
+    with code.stage(1 if rows * length else 0), code.loop(rows) as row:
+        start, good = code.number(0), code.number(True, i1)
+        for k, (size, step) in enumerate(zip(sizes, steps, strict=True)):
+            position, here = inside(code, indices[row * depth + k], size)
+            start, good = start + position * step, good & here
+        with code.when(good):
+            _put(code, updates, row * length, y, start, length, how)
+        with code.otherwise():
+            code.alarm[0] = 1
+
+
+def _put(
+    code: Code,
+    source: NestBuffer,
+    first: Scalar,
+    y: NestBuffer,
+    start: Scalar,
+    length: int,
+    how: str,
+) -> None:
+    """Put a slice of updates into the result."""
+    if how == "none" and length > 8:
+        code.copy(source, first, y, start, length)
+        return
+    with code.loop(length) as k:
+        value = source[first + k]
+        y[start + k] = value if how == "none" else combined(how, y[start + k], value)
+
+
+def tensor_scatter(node: KeptNode) -> None:
+    """Rows of a cache are replaced from an index on, around its end where it is circular."""
+    past, update, y, code = node[0], node[1], node.result, node.code
+    axis = node.axis(len(past.shape), -2)
+    length, room = update.shape[axis], past.shape[axis]
+    inner = math.prod(past.shape[axis + 1 :])
+    between = math.prod(past.shape[1:axis])
+    circular = node.get("mode", "linear") == "circular"
+    code.copy_all(past, y)
+    with code.stage(past.shape[0] if update.size else 0) as batch, code.loop(between) as part:
+        row = batch * between + part
+        first = node[2][batch].place() if node.has(2) else code.number(0)
+        with code.loop(length) as k:
+            to = (first + k) % room if circular else first + k
+            with code.when((to >= 0) & (to < room)):
+                code.copy(update, (row * length + k) * inner, y, (row * room + to) * inner, inner)
+
+
+def max_unpool(node: KeptNode) -> None:
+    """Each element goes to its index in a tensor of zeros."""
+    x, indices, y, code = node[0], node[1], node.result, node.code
+    if node.has(2):
+        raise NoNest
+    code.fill(y, 0)
+    with code.stage(1 if x.size else 0), code.loop(x.size) as k:
+        to = indices[k].place()
+        with code.when((to >= 0) & (to < y.size)):
+            y[to] = x[k]
+
+
+WRITERS = {
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "TensorScatter": tensor_scatter,
+    "MaxUnpool": max_unpool,
+}

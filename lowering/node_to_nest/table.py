@@ -1,0 +1,17 @@
+"""Every ONNX op that a loop nest runs: op type -> what writes the nests of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import elementwise, sampling, scans, scatters, sorting, windows
+from .node import Writer
+
+TABLE: Mapping[str, Writer] = {
+    **elementwise.WRITERS,
+    **scans.WRITERS,
+    **sorting.WRITERS,
+    **scatters.WRITERS,
+    **sampling.WRITERS,
+    **windows.WRITERS,
+}
