@@ -359,7 +359,7 @@ class CpuSession:
                     if op is not None and op not in found:
                         view = self._view(self.indices_of(op))
                         found[op] = Alarm(step, row, view, self._sizes_of(op), place_of(op))
-        return [found[op] for op in self.alarming if op in found]
+        return [found[op] for op in self.alarming]
 
     def indices_of(self, op: CallOp) -> SSAValue:
         """The operand that an alarm is about."""
@@ -372,7 +372,9 @@ class CpuSession:
 
     def _may_alarm(self, op: CallOp) -> bool:
         """Whether an op reads indices that may be out of range."""
-        return _is_gather(op) or (op in self.nests and self.nests[op].alarm is not None)
+        if op not in self.nests:
+            return _is_gather(op)
+        return self.nests[op].alarm is not None and len(self.nests[op].nests) > 0
 
     def _rows(self, calls: Sequence[KernelCall]) -> Any:
         rows = np.zeros(len(calls), ROW)
