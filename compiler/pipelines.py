@@ -1,6 +1,8 @@
 """Pipelines, as tuples of passes with the reason for each place."""
 
 LOWER_TO_KERNEL: tuple[str, ...] = (
+    # At the graph level, where an op is still one.
+    "integer-products",
     "graph-to-algebra",
     # Before matching, so that transposes and broadcasts become strides of their readers' kernels.
     "algebra-inline-copies",
@@ -15,6 +17,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "algebra-inline-parts",
     # Before matching: kernels of products take float32.
     "widen-half-products",
+    # Before matching: kernels of products take bytes as they are.
+    "algebra-inline-casts",
     "algebra-to-kernel",
     "fuse-kernels",
     # After fusion: a layout is decided once for each value that is still stored.

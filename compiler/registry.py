@@ -62,6 +62,8 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
     ("merge-equal", _pass("passes.merge_equal:MergeEqual")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
+    ("integer-products", _pass("passes.integer_products:IntegerProducts")),
+    ("algebra-inline-casts", _pass("passes.copies.algebra_inline_casts:AlgebraInlineCasts")),
     ("widen-half-products", _pass("passes.convolution.widen_half_products:WidenHalfProducts")),
     ("algebra-inline-copies", _pass("passes.copies.algebra_inline_copies:AlgebraInlineCopies")),
     ("algebra-gather-sums", _pass("passes.copies.algebra_gather_sums:AlgebraGatherSums")),

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute
@@ -153,7 +154,7 @@ def held(value: Array, element: Attribute) -> Array:
 
 def _to_integers(value: Array, dtype: np.dtype) -> Array:
     """Convert floats to integers that `dtype` can hold, in 64 bits."""
-    info, wide = np.iinfo(dtype), np.int64 if dtype.kind == "i" else np.uint64
+    info, wide = ml_dtypes.iinfo(dtype), np.uint64 if ml_dtypes.iinfo(dtype).min == 0 else np.int64
     known = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf))
     low, high = float(info.min), float(info.max)
     inside = np.where((known <= low) | (known >= high), 0.0, known).astype(wide)

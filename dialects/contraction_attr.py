@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, i32
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -25,9 +25,9 @@ from .algebra import OnesOp, ScopeOp
 from .canonical_types import Guard
 from .contraction import GROUPS, Contraction, Extents, Operand, with_guards
 from .convolution import ConvolutionDims, Role, Roles, convolution_of
-from .scalars import factors
+from .scalars import Call, Cast, Expr, Read, factors
 from .scope_body import body_to_expr
-from .types import shape_of
+from .types import element_of, is_byte, shape_of
 
 Ints = ArrayAttr[IntAttr]
 _LISTS = ("strides", "dilations", "pads")
@@ -40,7 +40,7 @@ def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
     if not scope.is_sum:
         return None
     own = scope.reads()
-    reads = factors(body_to_expr(scope.body.block, own))
+    reads = factors(_narrow(body_to_expr(scope.body.block, own), element_of(scope.result)))
     if reads is None:
         return None
     operands = [Operand(own.index(r), tuple(r.index), shape_of(r.source)) for r in reads]
@@ -60,6 +60,22 @@ def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
     ]
     parts = with_guards(pair[0], pair[1], guards)
     return None if parts is None else Contraction(extents, len(scope.traversal), *parts)
+
+
+def _narrow(expr: Expr, result: Attribute) -> Expr:
+    """A product of bytes that are widened to the result's 32 bits, as one of bytes.
+
+    Kernels widen them while they multiply.
+    """
+    if result != i32:
+        return expr
+    match expr:
+        case Cast(element, Read(source)) if element == i32 and is_byte(element_of(source)):
+            return expr.arg
+        case Call("mul", args):
+            return Call("mul", tuple(_narrow(arg, result) for arg in args))
+        case _:
+            return expr
 
 
 @irdl_attr_definition

@@ -27,6 +27,7 @@ from .weights_only import depends_on_weights_only, is_source
 _JUMPS = (
     arith.CmpfOp
     | arith.FPToSIOp
+    | arith.FPToUIOp
     | math_dialect.FloorOp
     | math_dialect.CeilOp
     | math_dialect.TruncOp

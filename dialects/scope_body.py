@@ -28,7 +28,7 @@ from .scalars import (
     function_of,
     operand_type,
 )
-from .types import element_of, is_bool, is_float, shape_of
+from .types import element_of, is_bool, is_float, is_unsigned, shape_of
 
 _CASTS = (
     arith.ExtFOp,
@@ -36,6 +36,8 @@ _CASTS = (
     arith.SIToFPOp,
     arith.UIToFPOp,
     arith.FPToSIOp,
+    arith.FPToUIOp,
+    arith.BitcastOp,
     arith.ExtSIOp,
     arith.ExtUIOp,
     arith.TruncIOp,
@@ -159,12 +161,18 @@ def _conversion(source: Attribute, target: Attribute) -> Callable[..., Operation
         wider = _width(target) > _width(source)
         return arith.ExtFOp if wider else arith.TruncFOp
     if is_float(target):
-        return arith.UIToFPOp if is_bool(source) else arith.SIToFPOp
+        return arith.UIToFPOp if _is_positive(source) else arith.SIToFPOp
     if is_float(source):
-        return arith.FPToSIOp
+        return arith.FPToUIOp if is_unsigned(target) else arith.FPToSIOp
+    if _width(target) == _width(source):
+        return arith.BitcastOp  # the other signedness
     if _width(target) > _width(source):
-        return arith.ExtUIOp if is_bool(source) else arith.ExtSIOp
+        return arith.ExtUIOp if _is_positive(source) else arith.ExtSIOp
     return arith.TruncIOp
+
+
+def _is_positive(element: Attribute) -> bool:
+    return is_bool(element) or is_unsigned(element)
 
 
 def _width(element: Attribute) -> int:

@@ -59,6 +59,11 @@ _NUMPY: tuple[tuple[Attribute, Any], ...] = (
     (_unsigned(32), np.dtype(np.uint32)),
     (_unsigned(64), np.dtype(np.uint64)),
     (i1, np.dtype(np.bool_)),
+    # Storage only: what converts from them and to them computes in wider types. A byte each.
+    (IntegerType(4), np.dtype(ml_dtypes.int4)),
+    (_unsigned(4), np.dtype(ml_dtypes.uint4)),
+    (IntegerType(2), np.dtype(ml_dtypes.int2)),
+    (_unsigned(2), np.dtype(ml_dtypes.uint2)),
 )
 _TO_NUMPY: dict[Attribute, np.dtype[Any]] = dict(_NUMPY)
 _FROM_NUMPY = {dtype: element for element, dtype in _NUMPY}
@@ -103,6 +108,16 @@ def is_unsigned(element: Attribute) -> bool:
 def is_signed_int(element: Attribute) -> bool:
     """Whether a signed integer; i1 is not one."""
     return isinstance(element, IntegerType) and not is_unsigned(element) and element != i1
+
+
+def is_byte(element: Attribute) -> bool:
+    """Whether an integer of 8 bits."""
+    return isinstance(element, IntegerType) and element.width.data == 8
+
+
+def is_storage(element: Attribute) -> bool:
+    """Whether a type of 2 or 4 bits, which is only converted and moved; an element is a byte."""
+    return isinstance(element, IntegerType) and 1 < element.width.data < 8
 
 
 def reference_dtype(element: Attribute) -> np.dtype[Any]:

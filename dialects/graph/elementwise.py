@@ -292,7 +292,8 @@ class SignOp(UnaryOp):
 class CastOp(ElementwiseOp):
     """Convert the element type: floats to integers truncate and saturate, NaN gives 0. ONNX Cast.
 
-    To a narrower float it rounds, and overflows to infinity; integers wrap.
+    To a narrower float it rounds, and overflows to infinity; integers wrap. Unsigned integers and
+    integers of 2 and 4 bits are data: this op and those that move data take them.
     """
 
     name = "graph.cast"
@@ -302,8 +303,6 @@ class CastOp(ElementwiseOp):
     def infer(self) -> Tensor:
         source, target = self.operand_type(0), self.value("to")
         to_numpy(target)  # raises if the target is not an element type
-        if is_unsigned(target) or is_unsigned(source.element_type):
-            raise self.fail_element("unsigned integers are not converted", source)
         return tensor(source.get_shape(), target)
 
     def scalar(self, *args: Expr) -> Expr:

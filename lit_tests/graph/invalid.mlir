@@ -149,14 +149,6 @@ func.func @unsigned(%a: tensor<4xui8>) {
 
 // -----
 
-func.func @cast_unsigned(%a: tensor<4xui8>) {
-  // expected-error@+1 {{'graph.cast': unsigned integers are not converted}}
-  %y = graph.cast %a {to = f32} : tensor<4xf32>
-  func.return
-}
-
-// -----
-
 func.func @cast_to_no_element(%a: tensor<4xf32>) {
   // expected-error@+1 {{'graph.cast': element type index has no numpy counterpart}}
   %y = graph.cast %a {to = index} : tensor<4xf32>

@@ -78,12 +78,16 @@ func.func @unary_of_other_elements(%h: tensor<4xf16>, %b: tensor<4xbf16>, %d: te
   %3 = graph.abs %i : tensor<4xi32>
   %4 = graph.not %p : tensor<4xi1>
   %5 = graph.cast %p {to = f32} : tensor<4xf32>
+  %6 = graph.cast %d {to = ui8} : tensor<4xui8>
+  %7 = graph.cast %6 {to = i4} : tensor<4xi4>
   // CHECK: graph.relu %h : tensor<4xf16>
   // CHECK-NEXT: graph.exp %b : tensor<4xbf16>
   // CHECK-NEXT: graph.tanh %d : tensor<4xf64>
   // CHECK-NEXT: graph.abs %i : tensor<4xi32>
   // CHECK-NEXT: graph.not %p : tensor<4xi1>
   // CHECK-NEXT: graph.cast %p {to = f32} : tensor<4xf32>
+  // CHECK-NEXT: graph.cast %d {to = ui8} : tensor<4xui8>
+  // CHECK-NEXT: graph.cast %{{.*}} {to = i4} : tensor<4xi4>
   func.return
 }
 

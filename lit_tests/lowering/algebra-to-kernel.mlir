@@ -23,12 +23,27 @@ func.func @main(%a: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<f32> {
 
 // -----
 
-// Only float32 has templates.
+// Integers of 64 bits have no templates.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops (%0 = %a, %1 = %b) {
-func.func @main(%a: tensor<4x16xf64>, %b: tensor<16x8xf64>) -> tensor<4x8xf64> {
+func.func @main(%a: tensor<4x16xi64>, %b: tensor<16x8xi64>) -> tensor<4x8xi64> {
+  %y = algebra.scope (m: 4, n: 8) sum (k: 16) %a[m, k] * %b[k, n] : tensor<4x8xi64>
+  func.return %y : tensor<4x8xi64>
+}
+
+// -----
+
+// Products of float64, and of bytes in 32 bits if the right ones are weights, have kernels.
+// CHECK-LABEL: func.func @main
+// CHECK: %y = kernel.gemm (%0 = %a, %1 = %b) {
+// CHECK: %z = kernel.gemm (%0 = %q, %1 = %w) {
+// CHECK: %u = kernel.loops (%0 = %q, %1 = %r) {
+func.func @main(%a: tensor<4x16xf64>, %b: tensor<16x8xf64>, %q: tensor<4x16xui8>, %r: tensor<16x8xi8>) -> (tensor<4x8xf64>, tensor<4x8xi32>, tensor<4x8xi32>) {
+  %w = graph.weight @w : tensor<16x8xi8>
   %y = algebra.scope (m: 4, n: 8) sum (k: 16) %a[m, k] * %b[k, n] : tensor<4x8xf64>
-  func.return %y : tensor<4x8xf64>
+  %z = algebra.scope (m: 4, n: 8) sum (k: 16) i32(%q[m, k]) * i32(%w[k, n]) : tensor<4x8xi32>
+  %u = algebra.scope (m: 4, n: 8) sum (k: 16) i32(%q[m, k]) * i32(%r[k, n]) : tensor<4x8xi32>
+  func.return %y, %z, %u : tensor<4x8xf64>, tensor<4x8xi32>, tensor<4x8xi32>
 }
 
 // -----

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.algebra import ScopeOp
@@ -19,7 +19,7 @@ from ...dialects.contraction_attr import ContractionAttr, ConvParameters, conv_o
 from ...dialects.index import Index, flatten, is_chain, iterators, row_major_strides
 from ...dialects.scalars import Read
 from ...dialects.scope_body import in_bounds
-from ...dialects.types import element_of, shape_of
+from ...dialects.types import element_of, is_byte, is_unsigned, shape_of
 
 # Vector-matrix products with sums this short become loops: there is nothing to reuse.
 SHORT_SUM = 8
@@ -76,7 +76,7 @@ def row_major(value: SSAValue) -> tuple[Sequence[int], int]:
 
 
 def match_gemm(scope: ScopeOp, strides: Strides = row_major) -> GemmMatch | None:
-    """Match a float32 product of two reads whose groups are strided ranges; None otherwise."""
+    """Match a product of two reads whose groups are strided ranges; None otherwise."""
     found = ContractionAttr.of(scope)
     return None if found is None else gemm_of(scope, found, strides)
 
@@ -89,7 +89,9 @@ def gemm_of(scope: ScopeOp, found: ContractionAttr, strides: Strides) -> GemmMat
         Read(scope.inputs[k], scope.index_of(k), scope.outside.data[k].value.data)
         for k in found.reads
     ]
-    if any(element_of(r.source) != f32 or not in_bounds(r, scope.extents) for r in reads):
+    if not are_multiplied([r.source for r in reads], scope.result):
+        return None
+    if not all(in_bounds(r, scope.extents) for r in reads):
         return None
     rank = len(scope.traversal)
     out = flatten(iterators(rank), strides(scope.result)[0])
@@ -117,6 +119,14 @@ def gemm_of(scope: ScopeOp, found: ContractionAttr, strides: Strides) -> GemmMat
     return GemmMatch(reads[0], reads[1], batch, m, n, k, first.constant, second.constant)
 
 
+def are_multiplied(sources: Sequence[SSAValue], result: SSAValue) -> bool:
+    """Whether kernels multiply these: all of f32, all of f64, or bytes whose sum has 32 bits."""
+    elements = {element_of(source) for source in sources}
+    if element_of(result) == i32:
+        return all(map(is_byte, elements))
+    return elements == {element_of(result)} and elements <= {f32, f64}
+
+
 def _nearest(scope: ScopeOp, out: Index) -> int | None:
     """The traversal whose neighbours are adjacent in the output."""
     used = [k for k, n in enumerate(scope.traversal) if n != 1]
@@ -124,22 +134,28 @@ def _nearest(scope: ScopeOp, out: Index) -> int | None:
 
 
 def match_conv(scope: ScopeOp) -> ConvParameters | None:
-    """The parameters of a float32 convolution; None otherwise."""
-    if any(element_of(value) != f32 for value in scope.inputs):
-        return None
-    return conv_of(scope)
+    """The parameters of a convolution of elements that kernels multiply; None otherwise."""
+    return conv_of(scope) if are_multiplied(scope.inputs, scope.result) else None
 
 
 def takes_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     """Whether kernel.conv computes a scope without changes: its filters are packed beforehand."""
     found = match_conv(scope)
-    return found is not None and found.weights in constants
+    return found is not None and found.weights in constants and _packable(found.weights)
+
+
+def _packable(weights: SSAValue) -> bool:
+    """Whether constant weights have words: floats, and signed bytes."""
+    return not is_unsigned(element_of(weights))
 
 
 def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     """Whether kernel.gemm computes a scope without changes, and faster than loops."""
     found = None if takes_conv(scope, constants) else match_gemm(scope)
     if found is None or max(found.m.extent, found.n.extent) == 1:
+        return False
+    bytes_ = is_byte(element_of(found.b.source))
+    if bytes_ and (found.b.source not in constants or not _packable(found.b.source)):
         return False
     if found.shares and found.n.extent < LEAST_COLUMNS:
         return False

@@ -31,6 +31,12 @@ class Isa:
         """Say whether one instruction takes a maximum that is NaN if an operand is."""
         return not _is_x86()
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Say whether one instruction multiplies four bytes in every lane and adds them exactly."""
+        wanted = "+avx512vnni" if self.vector_bytes == 64 else "+avxvnni"
+        return self.vector_bytes >= 32 and wanted in self.features.split(",")
+
     def lanes(self, dtype: Type) -> int:
         """Count the elements of `dtype` that fill one vector register."""
         return max(1, self.vector_bytes // dtype.element.bytes)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.errors import UserError
@@ -183,6 +183,8 @@ class _Builder:
     def _library(self, op: KernelOp) -> bool:
         """Run the op's contraction by a library and the rest by a kernel; False if none fits."""
         step: Step | None = None
+        if any(element_of(value) != f32 for value in op.scopes[0].inputs):
+            return False
         if isinstance(op, GemmOp) and self._wants(op, "cublas"):
             step = gemm_step(op, self.buffer)
         elif isinstance(op, ConvOp) and self._wants(op, "cudnn"):

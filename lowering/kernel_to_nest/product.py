@@ -89,7 +89,7 @@ def product(op: GemmOp, isa: Isa) -> ProductNest:
         raise Unsupported("rows, columns or depth of several iterators")
     if any(tensor_type(v).element_type != f32 for v in (*op.inputs, op.result)):
         raise Unsupported("products of other types than f32")
-    spec = gemm_spec(found)
+    spec = gemm_spec(op, found, isa)
     if not spec.k:
         raise Unsupported("a sum of nothing")
     schedule = default_schedule(spec, isa, constant_b=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, is_float, is_signed_int, shape_of
+from ...dialects.types import element_of, is_float, shape_of
 from .node import OnnxNode
 from .values import NotNative
 
@@ -37,25 +34,6 @@ def product(node: OnnxNode, a: SSAValue, b: SSAValue) -> SSAValue:
     shape += [] if len(left) == 1 else [shape_of(y)[-2]]
     shape += [] if len(right) == 1 else [shape_of(y)[-1]]
     return node.reshape(y, shape)
-
-
-def matmul_integer(node: OnnxNode) -> list[SSAValue]:
-    """Signed operands with constant or missing zero points, in 32-bit integers."""
-    a, b = (_shifted(node, k, k + 2) for k in range(2))
-    return [product(node, a, b)]
-
-
-def _shifted(node: OnnxNode, k: int, zero_point: int) -> SSAValue:
-    x = node[k]
-    if not is_signed_int(element_of(x)):
-        raise NotNative
-    wide = node.cast(x, i32)
-    if not node.has(zero_point):
-        return wide
-    zero = node.cast(node[zero_point], i32)
-    if k == 0 and len(shape_of(zero)) == 1 and shape_of(zero) != (1,):
-        zero = node.reshape(zero, [*shape_of(zero), 1])
-    return node.build.sub(wide, node.build.expand(zero, shape_of(wide)))
 
 
 def gemm(node: OnnxNode) -> list[SSAValue]:
@@ -116,9 +94,11 @@ def split_pads(total: list[int], mode: str) -> list[int]:
     return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
 
 
-def _window(node: OnnxNode) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Spatial size, kernel, strides and dilations of a convolution."""
-    x, w = node.shape(0), node.shape(1)
+def window(
+    node: OnnxNode, data: int = 0, filters: int = 1
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Spatial size, kernel, strides and dilations of a convolution of these operands."""
+    x, w = node.shape(data), node.shape(filters)
     spatial = len(x) - 2
     if spatial < 1 or len(w) != len(x):
         raise UserError("x and w need one rank of at least 3", found=f"{list(x)} and {list(w)}")
@@ -131,7 +111,7 @@ def _window(node: OnnxNode) -> tuple[list[int], list[int], list[int], list[int]]
 
 def conv(node: OnnxNode) -> list[SSAValue]:
     """Convolution with explicit or automatic pads."""
-    size, kernel, strides, dilations = _window(node)
+    size, kernel, strides, dilations = window(node)
     pads = window_pads(node, size, kernel, strides, dilations)
     return [
         node.build.conv(
@@ -144,24 +124,9 @@ def conv(node: OnnxNode) -> list[SSAValue]:
     ]
 
 
-def conv_integer(node: OnnxNode) -> list[SSAValue]:
-    """Signed operands: subtract the zero points, then convolve 32-bit integers."""
-    size, kernel, strides, dilations = _window(node)
-    pads = window_pads(node, size, kernel, strides, dilations)
-    x, w = _shifted(node, 0, 2), _shifted_per_channel(node)
-    groups = node.int("group", 1)
-    return [node.build.conv(x, w, strides=strides, pads=pads, dilations=dilations, groups=groups)]
-
-
-def _shifted_per_channel(node: OnnxNode) -> SSAValue:
-    if node.has(3) and math.prod(node.shape(3)) != 1:
-        raise NotNative
-    return _shifted(node, 1, 3)
-
-
 def conv_transpose(node: OnnxNode) -> list[SSAValue]:
     """Transposed convolution, with pads that give the requested output shape."""
-    size, kernel, strides, dilations = _window(node)
+    size, kernel, strides, dilations = window(node)
     spatial = len(size)
     extra = node.ints("output_padding", [0] * spatial)
     full = [

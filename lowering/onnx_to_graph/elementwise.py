@@ -8,7 +8,8 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import (
@@ -17,6 +18,7 @@ from ...dialects.types import (
     is_bool,
     is_float,
     is_signed_int,
+    is_storage,
     is_unsigned,
     shape_of,
 )
@@ -143,26 +145,25 @@ def where(node: OnnxNode) -> list[SSAValue]:
 
 
 def cast(node: OnnxNode) -> list[SSAValue]:
-    """Casts; saturation and 4- and 8-bit floats are not modelled, and unsigned types are opaque."""
+    """Casts; 4- and 8-bit floats are not modelled."""
     if "to" not in node.attributes:
         raise UserError("attribute 'to' is missing")
     target = element_of_number(node.int("to", 0), node.where)
-    source = element_of(node[0])
-    if source != target and (is_unsigned(source) or is_unsigned(target)):
-        raise NotNative
-    return [node.cast(node[0], target)]
+    return [_converted(node, target)]
+
+
+def _converted(node: OnnxNode, target: Attribute) -> SSAValue:
+    """A conversion; to integers of 2 and 4 bits floats go through 32 bits, and wrap."""
+    x = node[0]
+    return node.cast(node.cast(x, i32) if is_storage(target) else x, target)
 
 
 def cast_like(node: OnnxNode) -> list[SSAValue]:
     """Cast to the type of the second operand, whose data are not used."""
     source, target = node.value(0).element, node.value(1).element
-    if (
-        source is None
-        or target is None
-        or (source != target and (is_unsigned(source) or is_unsigned(target)))
-    ):
+    if source is None or target is None:
         raise NotNative
-    return [node.cast(node[0], target)]
+    return [_converted(node, target)]
 
 
 def is_inf(node: OnnxNode) -> list[SSAValue]:

@@ -16,6 +16,7 @@ from onnx import AttributeProto, FunctionProto
 from ...dialects.errors import UserError
 from .fused_attention import attention, embed_layer_normalization
 from .fused_body import ACTIVATIONS, DOMAIN, FusedBody
+from .fused_quantised import QUANTISED
 from .node import OnnxNode
 
 
@@ -126,6 +127,7 @@ def _skip_simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
 
 
 _FUSED: dict[str, Callable[[OnnxNode], FunctionProto]] = {
+    **QUANTISED,
     "Attention": attention,
     "BiasGelu": _gelu("none"),
     "EmbedLayerNormalization": embed_layer_normalization,

@@ -11,7 +11,7 @@ from ...dialects.errors import UserError, did_you_mean
 from .node import OnnxNode
 
 DOMAIN = "com.microsoft"
-OPSET = 20  # of the bodies: the first with Gelu
+OPSET = 21  # of the bodies: the first with blocks of quantised numbers
 
 # Attributes of an activation, in the order of FusedConv's `activation_params`.
 ACTIVATIONS: dict[str, tuple[str, ...]] = {

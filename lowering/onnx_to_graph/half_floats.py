@@ -29,8 +29,8 @@ _MOVING = frozenset(
         "transpose", "where",
     )
 )  # fmt: skip
-# Ops whose result type is that of a half operand that is not computed with.
-_CASTS = frozenset({"Cast", "CastLike"})
+# Ops that say themselves where half floats are rounded.
+_CASTS = frozenset({"Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"})
 
 
 def has_half(node: OnnxNode) -> bool:

@@ -21,7 +21,7 @@ from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import Array, is_unsigned
-from . import control, folding, functions, half_floats, opaque, sequences
+from . import control, folding, functions, half_floats, opaque, sequences, small_integers
 from .default_inputs import deciding, deciding_inputs, overridable, tell
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
@@ -294,11 +294,16 @@ class Importer:
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
         """By the node's converter; None, with nothing built, if it has none that fits."""
         converter = TABLE.get(node.op_type)
-        if converter is None or not _types_fit(node):
+        small = small_integers.applies(node)
+        if converter is None or not (small or _types_fit(node)):
             return None
         mark = self.build.block.last_op
         try:
-            results = converter(node)
+            if small:
+                wide = converter(small_integers.widened(node))
+                results = [small_integers.narrowed(node, value) for value in wide]
+            else:
+                results = converter(node)
             if half_floats.has_half(node) and half_floats.takes_steps(node, self._since(mark)):
                 self._undo(mark)
                 wide = converter(half_floats.widened(node))

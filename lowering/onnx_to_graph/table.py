@@ -13,6 +13,7 @@ from . import (
     indexing,
     normalisation,
     pooling,
+    quantised,
     recurrent,
     reductions,
     resizing,
@@ -97,12 +98,18 @@ TABLE: dict[str, Converter] = {
     "ThresholdedRelu": activations.thresholded_relu,
     # products and convolutions
     "Conv": contraction.conv,
-    "ConvInteger": contraction.conv_integer,
     "ConvTranspose": contraction.conv_transpose,
     "Einsum": einsum.einsum,
     "Gemm": contraction.gemm,
     "MatMul": contraction.matmul,
-    "MatMulInteger": contraction.matmul_integer,
+    # quantised
+    "ConvInteger": quantised.conv_integer,
+    "DequantizeLinear": quantised.dequantize,
+    "DynamicQuantizeLinear": quantised.dynamic_quantize,
+    "MatMulInteger": quantised.matmul_integer,
+    "QLinearConv": quantised.qlinear_conv,
+    "QLinearMatMul": quantised.qlinear_matmul,
+    "QuantizeLinear": quantised.quantize,
     # pools
     "AveragePool": pooling.average_pool,
     "GlobalAveragePool": pooling.global_average_pool,
@@ -168,14 +175,15 @@ TABLE: dict[str, Converter] = {
     "Upsample": resizing.upsample,
 }
 
-# Ops that only move data, so unsigned integers are allowed.
+# Ops that only move or convert data, so unsigned integers are allowed.
 ANY_TYPE = frozenset(
     {
-        "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout",
-        "Expand", "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
-        "OneHot", "Pad", "Range", "Reshape", "Resize", "ReverseSequence", "Slice",
-        "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze",
-        "Upsample", "Where",
+        "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "ConvInteger", "DepthToSpace",
+        "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "Expand", "EyeLike", "Flatten",
+        "Gather", "GatherElements", "GatherND", "Identity", "MatMulInteger", "OneHot", "Pad",
+        "QLinearConv", "QLinearMatMul", "QuantizeLinear", "Range", "Reshape", "Resize",
+        "ReverseSequence", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose",
+        "Trilu", "Unsqueeze", "Upsample", "Where",
     }
 )  # fmt: skip
 

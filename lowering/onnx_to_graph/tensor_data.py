@@ -12,11 +12,11 @@ import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import IntegerType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
-from ...dialects.types import Array, from_numpy, to_numpy
+from ...dialects.types import Array, from_numpy, is_storage, to_numpy
 
 _ELEMENTS: dict[int, Attribute] = {
     TensorProto.FLOAT: f32,
@@ -32,6 +32,10 @@ _ELEMENTS: dict[int, Attribute] = {
     TensorProto.UINT32: from_numpy(np.uint32),
     TensorProto.UINT64: from_numpy(np.uint64),
     TensorProto.BOOL: i1,
+    TensorProto.INT4: from_numpy(ml_dtypes.int4),
+    TensorProto.UINT4: from_numpy(ml_dtypes.uint4),
+    TensorProto.INT2: from_numpy(ml_dtypes.int2),
+    TensorProto.UINT2: from_numpy(ml_dtypes.uint2),
 }
 _NUMBERS = {element: number for number, element in _ELEMENTS.items()}
 
@@ -108,10 +112,12 @@ def _read(proto: TensorProto, where: str) -> Array:
 def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
     count = math.prod(shape)
     if proto.HasField("raw_data"):
-        expected = count * to_numpy(_ELEMENTS[proto.data_type]).itemsize
+        expected = _packed_size(proto.data_type, count)
         found, unit = len(proto.raw_data), "bytes"
     else:
         expected, unit = count, "entries"
+        if is_storage(_ELEMENTS[proto.data_type]):  # an entry for each byte
+            expected = _packed_size(proto.data_type, count)
         found = len(getattr(proto, _FIELDS.get(proto.data_type, "int32_data")))
     if found != expected:
         raise UserError(
@@ -122,13 +128,23 @@ def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
         )
 
 
+def _packed_size(number: int, count: int) -> int:
+    """Bytes of a tensor's raw data; numbers of 2 and 4 bits share bytes."""
+    element = _ELEMENTS[number]
+    if is_storage(element):
+        assert isinstance(element, IntegerType)
+        return -(-count * element.width.data // 8)
+    return count * to_numpy(element).itemsize
+
+
 def _external_reader(
     proto: TensorProto, shape: tuple[int, ...], folder: Path | None, where: str
 ) -> Callable[[], Array]:
     dtype = to_numpy(element_of_number(proto.data_type, where))
     entries = {entry.key: entry.value for entry in proto.external_data}
     path = external_path(entries.get("location", ""), folder, where)
-    size = math.prod(shape) * dtype.itemsize
+    packed = is_storage(element_of_number(proto.data_type, where))
+    size = _packed_size(proto.data_type, math.prod(shape))
     offset = _number(entries.get("offset", "0"), where)
     length = _number(entries.get("length", str(size)), where)
     if length != size:
@@ -142,7 +158,16 @@ def _external_reader(
             expected=f"{offset + size} bytes",
             found=path.stat().st_size,
         )
+    if packed:
+        return lambda: _unpacked(proto, path, offset, size, where)
     return lambda: _map(path, dtype, offset, shape)
+
+
+def _unpacked(proto: TensorProto, path: Path, offset: int, size: int, where: str) -> Array:
+    """External data of 2 or 4 bits."""
+    raw = np.memmap(path, np.uint8, "r", offset, (size,)).tobytes() if size else b""
+    inline = TensorProto(data_type=proto.data_type, dims=proto.dims, raw_data=raw)
+    return _read(inline, where)
 
 
 def _map(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -30,7 +30,7 @@ from ...dialects.kernel import (
     with_layout,
 )
 from ...dialects.program import add_provenance, main_of, printed_names, provenance
-from ...dialects.types import shape_of, tensor, tensor_type
+from ...dialects.types import element_of, shape_of, tensor, tensor_type
 from .winograd import KernelBuilder, copy_epilogue
 
 RULE = "transposed-product"
@@ -75,7 +75,8 @@ def is_transposed(op: ConvOp) -> bool:
     """
     found = op.parameters
     return (
-        found.transposed
+        element_of(found.data) == f32
+        and found.transposed
         and found.channels_first
         and found.filter_dims == ("c", "f", 0, 1)
         and set(found.dilations) == {1}

@@ -43,7 +43,7 @@ from ...dialects.kernel import (
 from ...dialects.program import add_provenance, main_of, printed_names, provenance
 from ...dialects.schedule import TILES
 from ...dialects.scope_builder import ScopeBuilder, Source
-from ...dialects.types import Tensor, shape_of, tensor, tensor_type
+from ...dialects.types import Tensor, element_of, shape_of, tensor, tensor_type
 from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")
@@ -139,9 +139,9 @@ class Winograd(ModulePass):
 
 
 def applies(op: ConvOp, form: WinogradForm) -> bool:
-    """Whether a form computes this convolution: stride 1, undilated, no narrow groups."""
+    """Whether a form computes this: f32, stride 1, undilated, no narrow groups."""
     found = op.parameters
-    if found.transposed or max(found.kernel) == 1:
+    if element_of(found.data) != f32 or found.transposed or max(found.kernel) == 1:
         return False
     if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
         return False  # a single block does the same

@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from ...dialects.floats import BITS, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ...dialects.program import add_provenance, main_of, provenance
-from ...dialects.types import byte_size, shape_of, tensor_type
+from ...dialects.types import byte_size, element_of, shape_of, tensor_type
 from ...lowering.algebra_to_kernel.match import gemm_of, row_major
 from ...lowering.algebra_to_kernel.shared_loops import (
     loop_extents,
@@ -98,9 +98,9 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     whole = all(len(loop_extents(s)) == shared for s in scopes)
     if isinstance(producer, GemmOp | ConvOp):
         pointwise = all(s.is_pointwise for s in kernel.scopes)
-        # The templates store their accumulators: float32.
-        float32 = kernel.type.element_type == f32
-        return whole and pointwise and float32 and _takes_epilogue(producer, kernel)
+        # Kernels of float32, which have more forms, store float32; those of bytes store any type.
+        same = element_of(producer.scopes[0].result) != f32 or kernel.type.element_type == f32
+        return whole and pointwise and same and _takes_epilogue(producer, kernel)
     if whole:
         return True
     if any(len(loop_extents(s)) > shared + 1 or 0 in shape_of(s.result) for s in scopes):

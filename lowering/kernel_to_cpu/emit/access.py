@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 from ....dialects.errors import UserError
 from ....dialects.index import FloorDiv, range_of
 from ....dialects.index import Index as Affine
-from ....dialects.types import is_half
+from ....dialects.types import is_half, is_storage, is_unsigned
 from . import types
 from .emitter import Emitter, Mask
 from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
@@ -28,7 +28,7 @@ MOST_LOADS = 8
 
 @lru_cache(maxsize=64)
 def memory_type(element: Attribute) -> Type:
-    """How an element lies in memory: a bool is a byte, a bfloat its bits.
+    """How an element lies in memory: a bool or 4 bits are a byte, a bfloat its bits.
 
     LLVM has no code for much of what vectors of bfloats might do, and calls functions instead.
     """
@@ -41,7 +41,7 @@ def memory_type(element: Attribute) -> Type:
             return types.F16
         case BFloat16Type():
             return types.I16
-        case IntegerType() if element.width.data == 1:
+        case IntegerType() if element.width.data < 8:
             return I8
         case IntegerType():
             return Type(f"i{element.width.data}")
@@ -380,7 +380,17 @@ def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
     """Convert what was loaded to the type it is computed with."""
     if isinstance(element, BFloat16Type):
         return b.from_bfloat_bits(value)
-    return b.cast(value, compute_type(element))
+    return narrowed(b, b.cast(value, compute_type(element)), element)
+
+
+def narrowed(b: Emitter, value: Value, element: Attribute) -> Value:
+    """An integer in the bits of a type of less than a byte: the others say nothing."""
+    if not is_storage(element):
+        return value
+    assert isinstance(element, IntegerType)
+    gap = 8 - element.width.data
+    wide = b.logic("shl", value, gap)
+    return b.logic("lshr" if is_unsigned(element) else "ashr", wide, gap)
 
 
 def rounded(b: Emitter, value: Value, element: Attribute) -> Value:

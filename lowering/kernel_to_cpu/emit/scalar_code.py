@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ....dialects.errors import UserError
 from ....dialects.kernel import FAST_MATH
 from ....dialects.scalars import function_of
+from ....dialects.types import integer_range, is_storage
 from . import mathlib
-from .access import compute_type, rounded
+from .access import compute_type, narrowed, rounded
 from .emitter import Emitter
 from .types import F64, I1, I64, Type, Value, constant
 from .unsigned import UNSIGNED
@@ -161,9 +162,21 @@ def emit_op(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: 
     if type(op) in UNSIGNED:
         return UNSIGNED[type(op)](b, op, args)
     if len(args) == 1:  # every other op of a body is a cast
-        signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
-        return rounded(b, b.cast(args[0], target, signed=signed), op.results[0].type)
+        element = op.results[0].type
+        signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp | arith.FPToUIOp)
+        if isinstance(op, arith.FPToUIOp | arith.FPToSIOp):
+            return _saturated(b, args[0], element, signed=signed)
+        return rounded(b, narrowed(b, b.cast(args[0], target, signed=signed), element), element)
     raise UserError(f"no CPU code for {op.name}")
+
+
+def _saturated(b: Emitter, x: Value, element: Attribute, *, signed: bool) -> Value:
+    """A float as an integer; what leaves the type becomes its least or greatest number."""
+    wide = b.cast(x, compute_type(element), signed=signed)
+    if not is_storage(element):
+        return wide
+    low, high = integer_range(element)
+    return b.minimum(b.maximum(wide, low, signed=signed), high, signed=signed)
 
 
 def _literal(op: arith.ConstantOp) -> float:

@@ -17,11 +17,11 @@ from ....dialects.errors import UserError
 from ....dialects.kernel import ConvOp, GemmOp, KernelOp, physical
 from ....dialects.program import where
 from ....dialects.schedule import Schedule
-from ....dialects.types import Array, shape_of, tensor_type
+from ....dialects.types import Array, element_of, shape_of, tensor_type, to_numpy
 from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
 from ...schedule_space import OTHERS, Space
 from ..code_cache import cached_code
-from ..emit.access import Point, Vector
+from ..emit.access import Point, Vector, to_memory
 from ..emit.emitter import Emitter
 from ..emit.types import Index, Value
 from ..isa import Isa
@@ -32,6 +32,7 @@ from ..nests.scope_value import emit_scope
 from . import conv, gemm
 from .conv_space import ConvProblem, table_for
 from .epilogue import Epilogue, OutIndex
+from .numbers import Numbers, numbers_of
 from .product_space import PRODUCT, ProductProblem
 
 Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
@@ -72,7 +73,7 @@ def _epilogue(
         buffers.values[scopes[0].result] = accumulator
         for scope in plan.scopes[1:]:
             buffers.values[scope.op.result] = emit_scope(emitter, scope, buffers, point)
-        return buffers.values[scopes[-1].result]
+        return to_memory(emitter, buffers.values[scopes[-1].result], op.type.element_type)
 
     outer = [op.inputs[arguments.index(arg)] for arg in extras]
     return Epilogue(len(extras), emit), outer
@@ -96,7 +97,7 @@ def loop_numbers(op: KernelOp) -> dict[int, int]:
 def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
     """The calls that compute a matrix product with its epilogue."""
     found = gemm_in(op)
-    spec = gemm_spec(found)
+    spec = gemm_spec(op, found, isa)
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
     a, b = (op.outer(read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
@@ -141,23 +142,30 @@ def strides_in(op: KernelOp) -> Strides:
 def conv_space(op: ConvOp, isa: Isa) -> Space:
     """What may vary in a convolution: in all parts of a transposed one alike."""
     found = op.parameters
-    specs = [_conv_spec(op, found, part) for part in _parts(found)]
+    specs = [_conv_spec(op, found, part, isa) for part in _parts(found)]
     first, *others = (table_for(spec, isa).space(ConvProblem(spec, isa)) for spec in specs)
     return first if not others else first.together(others)
 
 
 def gemm_space(op: GemmOp, constant_b: bool, isa: Isa) -> Space:
     """What may vary in a product."""
-    return PRODUCT.space(ProductProblem(gemm_spec(gemm_in(op)), isa, constant_b))
+    return PRODUCT.space(ProductProblem(gemm_spec(op, gemm_in(op), isa), isa, constant_b))
 
 
-def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
-    """Sizes and strides of a matched product."""
+def gemm_spec(op: GemmOp, found: GemmMatch, isa: Isa) -> gemm.GemmSpec:
+    """Sizes, strides and numbers of a matched product."""
     batch = tuple(axis.extent for axis in found.batch)
     a = tuple(axis.a for axis in (*found.batch, found.m, found.k))
     b = tuple(axis.b for axis in (*found.batch, found.k, found.n))
     c = (*(axis.out for axis in (*found.batch, found.m)), 1)
-    return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c)
+    numbers = _numbers(op, found.a.source, found.b.source, isa)
+    if numbers.group > 1 and found.k.a != 1:
+        numbers = replace(numbers, step="multiply")
+    return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c, numbers)
+
+
+def _numbers(op: KernelOp, left: SSAValue, right: SSAValue, isa: Isa) -> Numbers:
+    return numbers_of(element_of(left), element_of(right), op.type.element_type, isa)
 
 
 def matrix_of(data: Array, found: GemmMatch) -> Array:
@@ -266,14 +274,14 @@ def _weights(data: Array, found: ConvParameters) -> Array:
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(data.ndim) if k not in order]
     shape = (found.features, found.channels_per_group, *found.kernel)
-    return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
+    return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape))
 
 
 def _part_call(
     op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa
 ) -> KernelCall:
     data = op.outer(found.data)
-    spec = _conv_spec(op, found, part)
+    spec = _conv_spec(op, found, part, isa)
     chosen = _select_taps(weights, part)
     vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
@@ -291,7 +299,7 @@ def _part_call(
     first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
     left = Argument(data, offset=start)
     if NOTHING in part.taps:  # 0 times an infinite value would be NaN
-        left = Argument(data=np.zeros(size, np.float32), offset=start)
+        left = Argument(data=np.zeros(size, to_numpy(element_of(data))), offset=start)
     arguments = (
         left,
         Argument(data=packed),
@@ -307,7 +315,7 @@ def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], i
     return tuple(strides[dim] for dim in order), offset, size
 
 
-def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
+def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part, isa: Isa) -> conv.ConvSpec:
     in_strides, _, _ = _in_order(op.outer(found.data), found.data_order)
     out_strides, _, _ = _in_order(op.result, found.out_order)
     size = found.sizes
@@ -328,7 +336,8 @@ def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
             out_strides[0],
             *(s * step for s, step in zip(out_strides[2:], part.step, strict=True)),
         ),
-    )
+        numbers=_numbers(op, found.data, found.weights, isa),
+    ).chosen(isa)
 
 
 def _select_taps(weights: Array, part: _Part) -> Array:

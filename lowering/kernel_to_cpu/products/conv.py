@@ -1,4 +1,4 @@
-"""Emit direct convolution, channels-last, f32, as a register-blocked kernel.
+"""Emit direct convolution, channels-last, as a register-blocked kernel.
 
 Weights come packed in panels of output channels (`pack_weights`), in the order the inner loops read
 them: kernel taps outside, input channels inside; where the last tap dimension has dilation 1 and
@@ -9,13 +9,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
-from ..emit.types import F32, I64, PTR, Index, Value
+from ..emit.types import I64, PTR, Index, Value
 from ..isa import Isa
 from .blocks import Panel, block_loops, each_kind
 from .conv_spec import (
@@ -30,7 +31,15 @@ from .conv_spec import (
 from .depthwise import emit_depthwise, is_depthwise
 from .epilogue import Epilogue, OutIndex, finish
 from .grouped import shared_groups, unrolled_taps
-from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for, depth_loop
+from .microkernel import (
+    PrefetchShare,
+    Reads,
+    RegisterTile,
+    accumulate,
+    chains_for,
+    depth_loop,
+    starts_of,
+)
 
 __all__ = [
     "ConvSchedule",
@@ -43,29 +52,33 @@ __all__ = [
 
 
 def pack_weights(
-    weights: NDArray[np.float32], spec: ConvSpec, schedule: ConvSchedule, isa: Isa
-) -> NDArray[np.float32]:
+    weights: NDArray[Any], spec: ConvSpec, schedule: ConvSchedule, isa: Isa
+) -> NDArray[Any]:
     """Reorder weights into panels of output channels, padded with zeros to whole vectors.
 
     Shapes: (out_channels, in_channels / groups, *kernel) to one flat array, laid out as
     [group][panel][*kernel][in_channels / groups][lanes of the panel]; where groups share a panel
     there is no group dimension and each lane's channels are those of its own group.
     """
-    lanes = isa.lanes(F32)
+    spec = spec.chosen(isa)
+    lanes = isa.lanes(spec.numbers.total)
     taps_last = np.moveaxis(weights, 1, -1)  # (f, *kernel, c)
     by_channel = np.moveaxis(taps_last, 0, -1).reshape(-1, spec.out_channels)
     kinds = panels(spec, schedule, isa)
     shared = groups_together(spec, isa) > 1
-    packed: list[NDArray[np.float32]] = []
+    run = spec.group_in if shared else spec.run[0]
+    packed: list[NDArray[Any]] = []
     for group in range(1 if shared else spec.groups):
         start = group * spec.group_out
         for panel in kinds:
             for _ in range(panel.count):
                 part = by_channel[:, start : start + panel.channels]
                 gap = panel.vectors * lanes - panel.channels
-                packed.append(np.pad(part, ((0, 0), (0, gap))).ravel())
+                rows = np.pad(part, ((0, 0), (0, gap)))
+                runs = rows.reshape(-1, run, rows.shape[1])
+                packed.append(spec.numbers.panel(runs).ravel())
                 start += panel.channels
-    return np.concatenate(packed).astype(np.float32, copy=False)
+    return np.concatenate(packed)
 
 
 class _Conv:
@@ -75,11 +88,13 @@ class _Conv:
         self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None
     ) -> None:
         self.rank = len(spec.out_spatial)
+        spec = spec.chosen(isa)
         self.spec = spec.to_3d()
+        self.numbers = spec.numbers
         self.schedule = schedule
         self.isa = isa
         self.epilogue = epilogue
-        self.lanes = isa.lanes(F32)
+        self.lanes = isa.lanes(self.numbers.total)
         self.panels = panels(spec, schedule, isa)
         self.shared = groups_together(spec, isa) > 1
         self.plan = plan_rows(spec, schedule)
@@ -99,7 +114,14 @@ class _Conv:
     @property
     def weight_steps(self) -> int:
         """Count the vectors of weights that one vector of output channels takes."""
-        return math.prod(self.spec.kernel) * self.spec.group_in
+        return self.steps + int(self.numbers.start)
+
+    @property
+    def steps(self) -> int:
+        """Count the steps of a sum."""
+        depth = math.prod(self.spec.kernel) * self.spec.group_in
+        run = self.spec.group_in if self.shared else self.spec.run[0]
+        return depth // run * self.numbers.steps(run)
 
     @property
     def group_panels(self) -> int:
@@ -144,8 +166,9 @@ class _Conv:
         depth = self.spec.group_in
         if self.row_taps > 1:  # the inner product of shared groups walks a row by itself
             depth *= taps.pop()[0]
-        while taps and not self.shared and (taps[-1][1] == depth or taps[-1][0] == 1):
-            depth *= taps.pop()[0]  # adjacent in memory: one loop
+        if not self.shared:
+            depth, dims = self.spec.run  # adjacent in memory: one loop
+            taps = taps[: len(taps) - dims]
         chains = 1 if self.shared else chains_for(len(rows) * panel.vectors, self.isa.registers)
         unroll = max(self.schedule.unroll, chains)
         width = panel.vectors * self.lanes
@@ -153,12 +176,15 @@ class _Conv:
             rows,
             panel.vectors,
             self.lanes,
-            depth,
+            self.numbers.steps(depth),
             width,
+            self.numbers.group,
             taps=tuple(taps),
             unroll=unroll,
             chains=chains,
             fetch=self.fetch(panel).lines if self.fetches else 0,
+            tail=self.numbers.tail(depth),
+            numbers=self.numbers,
         )
 
 
@@ -166,7 +192,7 @@ def emit_conv(
     spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
 ) -> KernelCode:
     """Emit the kernel; its arguments are input, packed weights, the epilogue's extras, output."""
-    if is_depthwise(spec):
+    if is_depthwise(spec.chosen(isa)):
         return emit_depthwise(spec, schedule, isa, epilogue)
     conv = _Conv(spec, schedule, isa, epilogue)
     arguments = 3 + (epilogue.extras if epilogue else 0)
@@ -206,14 +232,14 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
         turn = b.mul(rest, conv.plan.chunk)
     batch, pixels = b.split(rest, conv.pixel_items)
     source, weights, *extras, target = pointers
-    source = b.address(F32, source, b.mul(batch, spec.in_strides[0]))
-    target = b.address(F32, target, b.mul(batch, spec.out_strides[0]))
+    source = b.address(conv.numbers.data, source, b.mul(batch, spec.in_strides[0]))
+    target = b.address(conv.numbers.result, target, b.mul(batch, spec.out_strides[0]))
     group, panel = b.split(panel, conv.group_panels)
     if not conv.shared:
-        source = b.address(F32, source, b.mul(group, spec.group_in))
+        source = b.address(conv.numbers.data, source, b.mul(group, spec.group_in))
         vectors = sum(kind.count * kind.vectors for kind in conv.panels)
         size = vectors * conv.lanes * conv.weight_steps
-        weights = b.address(F32, weights, b.mul(group, size))
+        weights = b.address(conv.numbers.total, weights, b.mul(group, size))
     channel = b.mul(group, spec.group_out)
     args = _BlockArgs(source, weights, extras, target, batch, channel, turn)
 
@@ -232,13 +258,13 @@ def _panel_args(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArgs, panel: I
     source = args.source
     if conv.shared:
         groups = b.mul(panel, conv.panels[0].groups)
-        source = b.address(F32, source, b.mul(groups, conv.spec.group_in))
+        source = b.address(conv.numbers.data, source, b.mul(groups, conv.spec.group_in))
     channel = b.add(args.channel, channel)
     return _BlockArgs(
         source,
-        b.address(F32, args.weights, offset),
+        b.address(conv.numbers.total, args.weights, offset),
         args.extras,
-        b.address(F32, args.target, channel),
+        b.address(conv.numbers.result, args.target, channel),
         args.batch,
         channel,
         args.turn,
@@ -288,8 +314,8 @@ def _block(
     )
     inputs = b.linear(*zip(corner, conv.in_steps, strict=True))
     outputs = b.linear(*zip(corner, conv.out_steps, strict=True))
-    pointers = [b.address(F32, args.source, inputs), args.weights]
-    target = b.address(F32, args.target, outputs)
+    pointers = [b.address(conv.numbers.data, args.source, inputs), args.weights]
+    target = b.address(conv.numbers.result, args.target, outputs)
     steps = conv.weight_steps
     panel = kind.vectors * conv.lanes * steps * conv.schedule.prefetch
     ahead = conv.fetch(kind).ahead(b, panel, number, steps) if conv.fetches else 0
@@ -311,7 +337,8 @@ def _block_function(
             step = spec.in_strides[3] * spec.dilations[2]
             sizes = (kind.groups, spec.group_in, spec.group_out)
             inner = shared_groups(*sizes, conv.row_taps, step)
-        sums = accumulate(b, tile, Reads(source, weights, ahead), inner=inner)
+        start = starts_of(b, tile, weights, conv.steps)
+        sums = accumulate(b, tile, Reads(source, weights, ahead), start, inner=inner)
         for row, offset in enumerate(_offsets(deltas, conv.out_steps)):
             down, right = deltas[row]
             spatial = (depth, b.add(height, down), b.add(left, right))[3 - conv.rank :]
@@ -321,11 +348,12 @@ def _block_function(
                 finish(
                     b,
                     conv.epilogue,
-                    sums[row * kind.vectors + v],
+                    conv.numbers.finished(b, sums[row * kind.vectors + v]),
                     index,
                     kind.channels - start,
                     extras,
                     (target, offset + start),
+                    stored=conv.numbers.result,
                     nontemporal=conv.schedule.nontemporal,
                 )
 

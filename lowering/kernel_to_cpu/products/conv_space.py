@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ....dialects.schedule import Entry
 from ...schedule_space import Dimension, Point, ScheduleTable, parts_of, powers
-from ..emit.types import F32
 from ..isa import Isa
 from .blocks import balanced
 from .conv_spec import (
@@ -175,7 +174,9 @@ CONVOLUTION: ScheduleTable[ConvProblem] = ScheduleTable(
         Dimension(
             "vectors",
             "vectors of output channels of a register block",
-            lambda p: range(1, min(MOST_VECTORS, -(-p.spec.group_out // p.isa.lanes(F32))) + 1),
+            lambda p: range(
+                1, min(MOST_VECTORS, -(-p.spec.group_out // p.isa.lanes(p.spec.numbers.total))) + 1
+            ),
         ),
         _ORDER,
         _IMAGE_ROWS,
@@ -226,7 +227,7 @@ def _depthwise_items(p: ConvProblem, point: Point) -> int:
 
 
 def _vectors(p: ConvProblem) -> int:
-    return -(-p.spec.in_channels // p.isa.lanes(F32))
+    return -(-p.spec.in_channels // p.isa.lanes(p.spec.numbers.total))
 
 
 DEPTHWISE: ScheduleTable[ConvProblem] = ScheduleTable(

@@ -6,16 +6,16 @@ pixel's first tap reads, so padding is the caller's halo of zeros and needs no c
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..emit.types import F32
 from ..isa import Isa
 from .blocks import Panel, balanced, block_cycles, cut_panels, register_blocks
+from .numbers import FLOATS, Numbers, in_floats
 
 
 @dataclass(frozen=True)
 class ConvSpec:
-    """Describe an f32 convolution of spatial rank 1, 2 or 3.
+    """Describe a convolution of spatial rank 1, 2 or 3.
 
     Units: `in_strides` and `out_strides` are elements per (batch, *spatial).
 
@@ -32,6 +32,7 @@ class ConvSpec:
     out_channels: int
     in_strides: tuple[int, ...]
     out_strides: tuple[int, ...]
+    numbers: Numbers = FLOATS
 
     def __post_init__(self) -> None:
         rank = len(self.out_spatial)
@@ -76,7 +77,29 @@ class ConvSpec:
             self.out_channels,
             (self.in_strides[0], *zeros, *self.in_strides[1:]),
             (self.out_strides[0], *zeros, *self.out_strides[1:]),
+            self.numbers,
         )
+
+    def chosen(self, isa: Isa) -> "ConvSpec":
+        """The same, in floats where lanes belong to different groups: they broadcast nothing."""
+        if groups_together(self, isa) == 1:
+            return self
+        products = self.group_in * math.prod(self.kernel)
+        return replace(self, numbers=in_floats(self.numbers, products))
+
+    @property
+    def run(self) -> tuple[int, int]:
+        """Neighbours in memory that one loop sums over, and how many of the last dims they span.
+
+        Channels of a tap are neighbours; so are taps where pixels lie side by side.
+        """
+        depth, dims = self.group_in, 0
+        steps = zip(self.kernel, self.in_strides[1:], self.dilations, strict=True)
+        for count, stride, dilation in reversed(list(steps)):
+            if stride * dilation != depth and count != 1:
+                break
+            depth, dims = depth * count, dims + 1
+        return depth, dims
 
 
 @dataclass(frozen=True)
@@ -107,13 +130,13 @@ class ConvSchedule:
 
 def groups_together(spec: ConvSpec, isa: Isa) -> int:
     """Count the groups that share one vector; 1 if each group should have its own."""
-    lanes = isa.lanes(F32)
+    lanes = isa.lanes(spec.numbers.total)
     return max(1, min(spec.groups, lanes // max(spec.group_out, spec.group_in)))
 
 
 def panels(spec: ConvSpec, schedule: ConvSchedule, isa: Isa) -> list[Panel]:
     """Split the output channels (of one group, where groups do not share) into panels."""
-    lanes, together = isa.lanes(F32), groups_together(spec, isa)
+    lanes, together = isa.lanes(spec.numbers.total), groups_together(spec, isa)
     if together > 1:
         full, rest = divmod(spec.groups, together)
         found = [Panel(full, 1, together * spec.group_out, together)]
@@ -129,7 +152,7 @@ def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
     if groups_together(spec, isa) > 1:
         sizes = (12, 8, 6, 4) if isa.registers == 32 else (6, 4, 3)
         return [ConvSchedule(rows, 1, 1, outside) for rows in sizes]
-    widest = -(-spec.group_out // isa.lanes(F32))
+    widest = -(-spec.group_out // isa.lanes(spec.numbers.total))
     blocks = [block for block in register_blocks(isa) if block[1] <= widest]
     ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
     return [ConvSchedule(rows, vectors, 1, outside) for rows, vectors in ranked]
@@ -150,13 +173,14 @@ def _rows_outside(spec: ConvSpec) -> bool:
 def _waste(spec: ConvSpec, isa: Isa, rows: int, vectors: int) -> float:
     """Model time relative to a machine that multiplies at every slot: 1 is ideal."""
     schedule = ConvSchedule(rows, vectors)
-    depth = spec.group_in * math.prod(spec.kernel)
+    run, _ = spec.run
+    depth = spec.group_in * math.prod(spec.kernel) // run * spec.numbers.steps(run)
     blocks = plan_rows(spec, schedule).sizes
     cycles = sum(
         panel.count * sum(block_cycles(size, panel.vectors, depth) for size in blocks)
         for panel in panels(spec, schedule, isa)
     )
-    useful = sum(blocks) * spec.group_out * depth / isa.lanes(F32) / 2
+    useful = sum(blocks) * spec.group_out * depth / isa.lanes(spec.numbers.total) / 2
     return round(cycles / useful, 2)
 
 

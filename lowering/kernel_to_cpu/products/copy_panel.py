@@ -7,6 +7,7 @@ from ..emit.emitter import Emitter
 from ..emit.module import Module
 from ..emit.types import F32, PTR, Index, Value, constant
 from .blocks import Panel
+from .numbers import FLOATS, Numbers
 
 
 def copy_rows(
@@ -37,17 +38,20 @@ def copy_panel(
     panel: Panel,
     lanes: int,
     depth: Index,
+    numbers: Numbers = FLOATS,
 ) -> None:
     """Copy a panel of `depth` rows so that its columns are adjacent, padded with zeros.
+
+    Half floats are widened on the way.
 
     Units: `strides` are the source's, from row to row and from column to column.
     """
     if strides[1] == 1:
-        _copy_vectors(b, source, target, strides[0], panel, lanes, depth)
-    elif strides[0] == 1:
+        _copy_vectors(b, source, target, strides[0], panel, lanes, depth, numbers)
+    elif strides[0] == 1 and numbers.right == F32:
         _copy_transposed(b, source, target, strides[1], panel, lanes, depth)
     else:
-        _copy_elements(b, source, target, strides, panel, lanes, 0, depth)
+        _copy_elements(b, source, target, strides, panel, lanes, (0, depth), numbers)
 
 
 def _copy_vectors(
@@ -58,13 +62,15 @@ def _copy_vectors(
     panel: Panel,
     lanes: int,
     depth: Index,
+    numbers: Numbers,
 ) -> None:
+    vector = numbers.right.vector(lanes)
     with b.loop(0, depth, unroll=1) as k:
         for v in range(panel.vectors):
             start = v * lanes
             offset = b.add(b.mul(k, stride), start)
-            row = b.load(F32.vector(lanes), source, offset, mask=panel.channels - start)
-            b.store(row, target, b.add(b.mul(k, panel.vectors * lanes), start))
+            row = b.load(vector, source, offset, mask=panel.channels - start)
+            b.store(numbers.widened(b, row), target, b.add(b.mul(k, panel.vectors * lanes), start))
 
 
 def _copy_transposed(
@@ -86,7 +92,7 @@ def _copy_transposed(
             write = b.address(F32, target, b.add(b.mul(k, width), v * lanes))
             name = b.module.once(str(square), partial(_square, b.module, square))
             b.call(name, None, [read, write])
-    _copy_elements(b, source, target, (1, stride), panel, lanes, whole, depth)
+    _copy_elements(b, source, target, (1, stride), panel, lanes, (whole, depth), FLOATS)
 
 
 @dataclass(frozen=True)
@@ -116,13 +122,14 @@ def _copy_elements(
     strides: tuple[int, int],
     panel: Panel,
     lanes: int,
-    low: Index,
-    high: Index,
+    rows: tuple[Index, Index],
+    numbers: Numbers,
 ) -> None:
     width = panel.vectors * lanes
-    with b.loop(low, high, unroll=1) as k:
+    with b.loop(*rows, unroll=1) as k:
         for column in range(panel.channels, width):
-            b.store(b.value(0.0, F32), target, b.add(b.mul(k, width), column))
+            b.store(b.value(0.0, numbers.total), target, b.add(b.mul(k, width), column))
         with b.loop(0, panel.channels, unroll=1) as column:
             offset = b.linear((k, strides[0]), (column, strides[1]))
-            b.store(b.load(F32, source, offset), target, b.add(b.mul(k, width), column))
+            value = numbers.widened(b, b.load(numbers.right, source, offset))
+            b.store(value, target, b.add(b.mul(k, width), column))

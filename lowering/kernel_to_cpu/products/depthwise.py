@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
-from ..emit.types import F32, I64, PTR, Index, Value, constant
+from ..emit.types import I64, PTR, Index, Value, constant
 from ..isa import Isa
 from .blocks import balanced, block_loops
 from .conv_spec import ConvSchedule, ConvSpec
@@ -35,9 +35,11 @@ class DepthwisePlan:
         self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
     ) -> None:
         self.rank = len(spec.out_spatial)
+        spec = spec.chosen(isa)
         self.spec = spec = spec.to_3d()
+        self.numbers = spec.numbers
         self.epilogue = epilogue
-        self.lanes = isa.lanes(F32)
+        self.lanes = isa.lanes(self.numbers.total)
         self.module = Module()
         depth, height, width = spec.out_spatial
         rows = min(height, schedule.image_rows) or block_rows(spec, schedule.rows)
@@ -136,7 +138,8 @@ def _block(
     source, weights, *extras, target = args.pointers
     inputs = b.linear((args.batch, spec.in_strides[0]), *zip(spatial, steps, strict=True))
     outputs = b.linear(*zip((args.batch, *spatial), spec.out_strides, strict=True))
-    pointers = [b.address(F32, source, inputs), weights, *extras, b.address(F32, target, outputs)]
+    data = b.address(plan.numbers.data, source, inputs)
+    pointers = [data, weights, *extras, b.address(plan.numbers.result, target, outputs)]
     numbers = [b.value(n, I64) for n in (args.batch, *spatial, *args.vectors)]
     b.call(name, None, [*pointers, *numbers])
 
@@ -161,15 +164,17 @@ def _vector(
     batch, depth, top, left = b.parameters[-6:-2]
     channel = b.mul(vector, plan.lanes)
     taps = math.prod(plan.spec.kernel)
-    source = b.address(F32, source, channel)
-    weights = b.address(F32, weights, b.mul(vector, plan.lanes * taps))
+    source = b.address(plan.numbers.data, source, channel)
+    weights = b.address(plan.numbers.total, weights, b.mul(vector, plan.lanes * taps))
     sums = _sums(b, plan, size, source, weights, valid)
     for (down, right), value in sums.items():
         spatial = (depth, b.add(top, down), b.add(left, right))[3 - plan.rank :]
         index = OutIndex((batch,), spatial, channel, plan.lanes)
         steps = plan.spec.out_strides
         offset = b.add(channel, down * steps[2] + right * steps[3])
-        finish(b, plan.epilogue, value, index, valid, extras, (target, offset))
+        made, place = plan.numbers.finished(b, value), (target, offset)
+        stored = plan.numbers.result
+        finish(b, plan.epilogue, made, index, valid, extras, place, stored=stored)
 
 
 def _sums(
@@ -181,7 +186,7 @@ def _sums(
     valid: int,
 ) -> dict[tuple[int, int], Value]:
     """Sum over taps for each pixel (row, column) of a block; every input is loaded once."""
-    vector = F32.vector(plan.lanes)
+    numbers, vector = plan.numbers, plan.numbers.total.vector(plan.lanes)
     kernel_size = plan.spec.kernel
     pixels = [(down, right) for down in range(size[0]) for right in range(size[1])]
     uses: dict[int, list[tuple[int, tuple[int, int]]]] = {}
@@ -191,12 +196,12 @@ def _sums(
         for pixel in pixels:
             offset = plan.tap_offset(tap, (0, *pixel))
             uses.setdefault(offset, []).append((number, pixel))
-    sums = dict.fromkeys(pixels, constant(vector, 0.0))
+    sums = dict.fromkeys(pixels, constant(vector, 0))
     columns: dict[int, Value] = {}
     for offset, readers in sorted(uses.items()):
-        x = b.load(vector, source, offset, mask=valid)
+        x = numbers.widened(b, b.load(numbers.data.vector(plan.lanes), source, offset, mask=valid))
         for number, pixel in readers:
             if number not in columns:
                 columns[number] = b.load(vector, weights, number * plan.lanes)
-            sums[pixel] = b.fma(x, columns[number], sums[pixel])
+            sums[pixel] = numbers.multiplied(b, x, columns[number], sums[pixel])
     return sums

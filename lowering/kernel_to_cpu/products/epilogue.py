@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..emit.emitter import Emitter
-from ..emit.types import F32, Index, Value
+from ..emit.types import Index, Type, Value
 from ..nests.nontemporal import LINE
 
 
@@ -27,7 +27,8 @@ class OutIndex:
 
 
 EpilogueFn = Callable[[Emitter, Value, OutIndex, Index, Value | None, Sequence[Value]], Value]
-"""Called as (b, accumulator, out_index, channel, mask, extras); gives the vector to store."""
+"""Called as (b, accumulator, out_index, channel, mask, extras); gives the vector to store, as it
+lies in memory."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,15 @@ def finish(
     extras: Sequence[Value],
     target: tuple[Value, Index],
     *,
+    stored: Type,
     nontemporal: bool = False,
 ) -> None:
-    """Apply the epilogue to one accumulator and store its `valid` first lanes at `target`."""
+    """Apply the epilogue to one accumulator and store its `valid` first lanes at `target`.
+
+    `stored` is the type in memory, which the accumulator or the epilogue's value has.
+    """
     mask = b.mask(valid, index.lanes)
     if epilogue is not None:
         accumulator = epilogue.emit(b, accumulator, index, index.channel, mask, extras)
-        assert accumulator.type == F32.vector(index.lanes)
+    assert accumulator.type == stored.vector(index.lanes)
     b.store(accumulator, target[0], target[1], mask=mask, nontemporal=LINE if nontemporal else 0)

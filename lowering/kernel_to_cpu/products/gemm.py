@@ -15,19 +15,20 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
-from ..emit.types import F32, I64, PTR, Index, Value, constant
+from ..emit.types import I64, PTR, Index, Type, Value, constant
 from ..isa import Isa
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
 from .copy_panel import copy_panel, copy_rows
 from .epilogue import Epilogue, OutIndex, finish
 from .gemm_spec import GemmSchedule, GemmSpec, candidates, default_schedule
-from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
+from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for, starts_of
 
 __all__ = [
     "GemmSchedule",
@@ -39,31 +40,29 @@ __all__ = [
 ]
 
 
-def pack_b(
-    matrix: NDArray[np.float32], spec: GemmSpec, schedule: GemmSchedule, isa: Isa
-) -> NDArray[np.float32]:
+def pack_b(matrix: NDArray[Any], spec: GemmSpec, schedule: GemmSchedule, isa: Isa) -> NDArray[Any]:
     """Reorder B into panels of columns, padded with zeros to whole vectors, in the order of use.
 
     Shapes: (*batch, k, n), where a batch dimension of stride 0 has size 1, to one flat array laid
     out as [*batch][panels of an item][block of k][panel][k][lanes of the panel].
     """
-    lanes, depth = isa.lanes(F32), schedule.depth
-    packed: list[NDArray[np.float32]] = []
+    numbers, lanes, depth = spec.numbers, isa.lanes(spec.numbers.total), schedule.depth
+    packed: list[NDArray[Any]] = []
     for entry in np.ndindex(matrix.shape[:-2]):
         start = 0
-        panels: list[NDArray[np.float32]] = []
+        panels: list[NDArray[Any]] = []
         for panel in cut_panels(spec.n, schedule.vectors, lanes):
             for _ in range(panel.count):
                 part = matrix[entry][:, start : start + panel.channels]
                 gap = panel.vectors * lanes - panel.channels
-                panels.append(np.pad(part, ((0, 0), (0, gap))))
+                panels.append(numbers.panel(np.pad(part, ((0, 0), (0, gap)))[None]))
                 start += panel.channels
         for first, low in itertools.product(
-            range(0, len(panels), schedule.panels), range(0, spec.k, max(1, depth))
+            range(0, len(panels), schedule.panels), range(0, numbers.rows(spec.k), max(1, depth))
         ):
             together = panels[first : first + schedule.panels]
             packed += [panel[low : low + depth].ravel() for panel in together]
-    return np.concatenate([*packed, np.empty(0)], dtype=np.float32, casting="same_kind")
+    return np.concatenate(packed) if packed else np.empty(0, np.float32)
 
 
 class _Gemm:
@@ -80,18 +79,26 @@ class _Gemm:
         self.schedule = schedule
         self.isa = isa
         self.epilogue = epilogue
-        self.lanes = isa.lanes(F32)
+        self.numbers = spec.numbers
+        self.lanes = isa.lanes(self.numbers.total)
+        self.rows = self.numbers.rows(spec.k)  # of a packed panel
         self.kinds = cut_panels(spec.n, schedule.vectors, self.lanes)
         self.sizes = balanced(spec.m, schedule.rows)
         self.module = Module()
         self.panel_count = sum(kind.count for kind in self.kinds)
         self.panel_items = -(-self.panel_count // schedule.panels)
         self.row_items = -(-len(self.sizes) // schedule.row_blocks)
-        self.deep = schedule.depth < spec.k  # several blocks of k
+        self.deep = schedule.depth < self.rows  # several blocks of k
         self.item_rows = self.sizes[0] * schedule.row_blocks
         # Packed rows are a whole number of cache lines, plus one, apart.
         self.copied_stride = -(-schedule.depth // 16) * 16 + 16
         self.tile_floats = self.sizes[0] * schedule.vectors * self.lanes
+
+    @property
+    def right(self) -> Type:
+        """Give the type of B where the kernel finds it."""
+        packed = self.schedule.right == "packed"
+        return self.numbers.total if packed else self.numbers.right
 
     @property
     def width(self) -> int:
@@ -114,7 +121,7 @@ class _Gemm:
         strides = self.spec.b_strides[:-2]
         if self.schedule.right != "packed":
             return strides
-        size = sum(kind.count * kind.vectors for kind in self.kinds) * self.lanes * self.spec.k
+        size = sum(kind.count * kind.vectors for kind in self.kinds) * self.lanes * self.rows
         result: list[int] = []
         for extent, stride in reversed(list(zip(self.spec.batch, strides, strict=True))):
             result.insert(0, size if stride else 0)
@@ -164,7 +171,8 @@ def _stack(b: Emitter, gemm: _Gemm) -> tuple[Value, ...]:
     rows = gemm.item_rows * gemm.copied_stride if schedule.copy_a else 0
     panel = schedule.depth * gemm.width if schedule.right == "copied" else 0
     sums = schedule.panels * schedule.row_blocks * gemm.tile_floats if gemm.deep else 0
-    return tuple(b.reserve(F32, n) if n else constant(PTR, 0) for n in (rows, panel, sums))
+    total = gemm.numbers.total
+    return tuple(b.reserve(total, n) if n else constant(PTR, 0) for n in (rows, panel, sums))
 
 
 def _item(
@@ -182,14 +190,14 @@ def _item(
         entry, coordinate = b.split(entry, extent)
         batch.insert(0, coordinate)
 
-    def moved(pointer: Value, strides: Sequence[int]) -> Value:
+    def moved(dtype: Type, pointer: Value, strides: Sequence[int]) -> Value:
         terms = zip(batch, strides, strict=True)
-        return b.address(F32, pointer, b.linear(*terms))
+        return b.address(dtype, pointer, b.linear(*terms))
 
     return _Item(
-        moved(left, gemm.spec.a_strides[:-2]),
-        moved(right, gemm.b_batch_strides()),
-        moved(target, gemm.spec.c_strides[:-2]),
+        moved(gemm.numbers.data, left, gemm.spec.a_strides[:-2]),
+        moved(gemm.right, right, gemm.b_batch_strides()),
+        moved(gemm.numbers.result, target, gemm.spec.c_strides[:-2]),
         extras,
         tuple(batch),
         chunk,
@@ -206,7 +214,7 @@ def _first_row(b: Emitter, gemm: _Gemm, block: Index) -> Index:
 
 
 def _depth_blocks(b: Emitter, gemm: _Gemm, item: _Item, panels: Index) -> None:
-    schedule, k = gemm.schedule, gemm.spec.k
+    schedule, k = gemm.schedule, gemm.rows
     first = b.mul(panels, schedule.panels)
     last: Index = b.add(first, schedule.panels)
     if gemm.panel_count % schedule.panels:
@@ -239,7 +247,7 @@ def _copy_a(b: Emitter, gemm: _Gemm, item: _Item, start: Index, depth: Index) ->
         after = b.minimum(after, blocks)
     count = b.sub(_first_row(b, gemm, after), item.first_row)
     stride = gemm.spec.a_strides[-2]
-    source = b.address(F32, item.a, b.add(b.mul(item.first_row, stride), start))
+    source = b.address(gemm.numbers.data, item.a, b.add(b.mul(item.first_row, stride), start))
     copy_rows(b, (source, stride), (item.stacked[0], gemm.copied_stride), count, depth, gemm.lanes)
 
 
@@ -266,18 +274,19 @@ def _panel(
     if schedule.copy_a:
         left, row_stride = item.stacked[0], gemm.copied_stride
     else:
-        left = b.address(F32, left, b.mul(start, spec.a_strides[-1]))
+        left = b.address(gemm.numbers.data, left, b.mul(start, spec.a_strides[-1]))
 
     def work(index: Index, size: int, row: Index) -> None:
         away = b.sub(row, item.first_row) if schedule.copy_a else row
-        source = b.address(F32, left, b.mul(away, row_stride))
+        source = b.address(gemm.numbers.data, left, b.mul(away, row_stride))
         offset = b.add(b.mul(row, spec.c_strides[-2]), column)
         tile_index = b.sub(index, b.mul(item.chunk, schedule.row_blocks))
         tile_number = b.add(tile_index, b.mul(slot, schedule.row_blocks))
         sums = item.stacked[2]
         if gemm.deep:
-            sums = b.address(F32, sums, b.mul(tile_number, gemm.tile_floats))
-        pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, offset)]
+            sums = b.address(gemm.numbers.total, sums, b.mul(tile_number, gemm.tile_floats))
+        target = b.address(gemm.numbers.result, item.c, offset)
+        pointers = [source, weights, sums, *item.extras, target]
         ahead: Index = 0
         if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
             here = b.mul(depth, kind.vectors * gemm.lanes * schedule.prefetch)
@@ -302,7 +311,7 @@ def _packed(
         total = sum(kind.count * kind.vectors for kind in gemm.kinds)
         together = b.minimum(b.sub(total, before), together)
     rows = b.add(b.mul(start, together), b.mul(b.mul(slot, depth), vectors))
-    return b.address(F32, item.b, b.mul(b.add(b.mul(before, gemm.spec.k), rows), gemm.lanes))
+    return b.address(gemm.right, item.b, b.mul(b.add(b.mul(before, gemm.rows), rows), gemm.lanes))
 
 
 def _weights(
@@ -311,9 +320,10 @@ def _weights(
     """Point to the columns of a panel from row `block[0]` on, copying them first if asked."""
     start, depth = block
     k_stride, n_stride = gemm.spec.b_strides[-2:]
-    source = b.address(F32, item.b, b.linear((start, k_stride), (column, n_stride)))
+    source = b.address(gemm.right, item.b, b.linear((start, k_stride), (column, n_stride)))
     if gemm.schedule.right == "copied":
-        copy_panel(b, source, item.stacked[1], (k_stride, n_stride), kind, gemm.lanes, depth)
+        strides = k_stride, n_stride
+        copy_panel(b, source, item.stacked[1], strides, kind, gemm.lanes, depth, gemm.numbers)
         return item.stacked[1]
     return source
 
@@ -327,17 +337,17 @@ def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
         *batch, row, column, start, depth, ahead = b.parameters[-numbers:]
         tile, reads = _tile(gemm, kind, size), Reads(source, weights, ahead)
         if not gemm.deep:
-            sums = accumulate(b, tile, reads)
+            sums = accumulate(b, tile, reads, starts_of(b, tile, weights, spec.steps))
             _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
             return
         offsets = [i * gemm.lanes for i in range(tile.size)]
         before = b.if_else(
             b.compare("eq", start, 0),
-            lambda: [constant(tile.vector, 0.0)] * tile.size,
+            lambda: [constant(tile.vector, 0)] * tile.size,
             lambda: [b.load(tile.vector, partial, offset) for offset in offsets],
         )
         sums = accumulate(b, replace(tile, depth=depth), reads, before)
-        done = b.compare("ge", b.add(start, depth), spec.k)
+        done = b.compare("ge", b.add(start, depth), gemm.rows)
 
         def rest() -> list[Value]:
             for value, offset in zip(sums, offsets, strict=True):
@@ -362,13 +372,15 @@ def _tile(gemm: _Gemm, kind: Panel, size: int) -> RegisterTile:
         rows=tuple(i * row_stride for i in range(size)),
         vectors=kind.vectors,
         lanes=gemm.lanes,
-        depth=spec.k,
+        depth=spec.steps,
         weight_stride=spec.b_strides[-2] if direct else kind.vectors * gemm.lanes,
-        depth_stride=k_stride,
+        depth_stride=k_stride * gemm.numbers.group,
         unroll=max(schedule.unroll, chains),
         chains=chains,
         valid=kind.channels if direct else None,
         fetch=gemm.fetch(kind).lines if gemm.fetches else 0,
+        tail=gemm.numbers.tail(spec.k),
+        numbers=gemm.numbers,
     )
 
 
@@ -391,10 +403,11 @@ def _finish(
         finish(
             b,
             gemm.epilogue,
-            value,
+            gemm.numbers.finished(b, value),
             index,
             kind.channels - start,
             extras,
             (target, offset),
+            stored=gemm.numbers.result,
             nontemporal=gemm.schedule.nontemporal,
         )

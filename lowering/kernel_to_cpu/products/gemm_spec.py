@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..emit.types import F32
 from ..isa import Isa
 from .blocks import balanced, block_cycles, cut_panels, register_blocks
+from .numbers import FLOATS, Numbers
 
 FEW_ROWS = 4  # of A: then every weight is used so rarely that memory is the limit
 _L2_BYTES = 384 << 10  # limit for a block of A in the second-level cache
@@ -19,7 +19,7 @@ Right = Literal["packed", "direct", "copied"]
 
 @dataclass(frozen=True)
 class GemmSpec:
-    """Describe C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n] in f32.
+    """Describe C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n].
 
     `batch` holds any number of dimensions. Units: strides are elements per (*batch, row, column) of
     each operand; any may be 0, but C's columns must be adjacent. The result is not empty; k may be
@@ -35,6 +35,7 @@ class GemmSpec:
     a_strides: tuple[int, ...]
     b_strides: tuple[int, ...]
     c_strides: tuple[int, ...]
+    numbers: Numbers = FLOATS
 
     def __post_init__(self) -> None:
         lengths = {len(self.a_strides), len(self.b_strides), len(self.c_strides)}
@@ -44,6 +45,13 @@ class GemmSpec:
             raise ValueError(f"an empty product needs no kernel: {self}")
         if self.c_strides[-1] != 1:
             raise ValueError(f"the columns of C must be adjacent: {self}")
+        if self.numbers.group > 1 and self.a_strides[-1] != 1:
+            raise ValueError(f"a step takes several elements of a row of A: {self}")
+
+    @property
+    def steps(self) -> int:
+        """Count the steps of a sum."""
+        return self.numbers.steps(self.k)
 
     @property
     def flops(self) -> int:
@@ -82,7 +90,7 @@ def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedu
     if spec.m <= FEW_ROWS:  # every weight is used m times only: wide panels, read straight through
         across = constant_b or spec.b_strides[-1] == 1
         blocks = [(spec.m, vectors) for vectors in ((4, 2, 6, 1) if across else (1, 2))]
-    widest = -(-spec.n // isa.lanes(F32))
+    widest = -(-spec.n // isa.lanes(spec.numbers.total))
     blocks = [block for block in blocks if block[1] <= widest] or [(spec.m, 1)]
     if spec.m > FEW_ROWS:
         key = {block: (_waste(spec, isa, *block), i) for i, block in enumerate(blocks)}
@@ -112,7 +120,7 @@ def default_schedule(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSched
 def _right(spec: GemmSpec, rows: int, constant_b: bool) -> Right:
     if constant_b:
         return "packed"
-    adjacent = spec.b_strides[-1] == 1
+    adjacent = spec.b_strides[-1] == 1 and spec.numbers.right == spec.numbers.total
     few_readers = spec.m <= 2 * rows
     spread = spec.b_strides[-2] % 1024 != 0  # else rows of B share cache sets
     return "direct" if adjacent and (few_readers or spread) else "copied"
@@ -120,11 +128,12 @@ def _right(spec: GemmSpec, rows: int, constant_b: bool) -> Right:
 
 def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -> GemmSchedule:
     blocks = len(balanced(spec.m, rows))
-    columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(F32)))
+    columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(spec.numbers.total)))
     reused = blocks > 1 or right == "copied"
     most = 512 if right == "copied" or _conflicts(spec) else 1024
-    parts = max(1, -(-spec.k // most)) if reused else 1
-    depth = max(1, -(-spec.k // parts))
+    whole = not reused or spec.numbers.group > 1
+    parts = 1 if whole else max(1, -(-spec.k // most))
+    depth = max(1, -(-spec.numbers.rows(spec.k) // parts))
     wanted = max(1, min(_ITEMS, spec.flops // _ITEM_FLOPS) // math.prod(spec.batch))
     row_blocks = max(1, min(blocks, _L2_BYTES // (4 * depth * rows)))
     if -(-blocks // row_blocks) * columns < wanted:  # few panels: share out the rows too
@@ -140,17 +149,18 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
 
 def _conflicts(spec: GemmSpec) -> bool:
     """Say whether rows of A are multiples of a page apart, and so fall into few cache sets."""
-    return spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 512
+    alike = spec.numbers.data == spec.numbers.total
+    return alike and spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 512
 
 
 def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:
     """Model time relative to a machine that multiplies at every slot: 1 is ideal."""
-    lanes = isa.lanes(F32)
+    lanes = isa.lanes(spec.numbers.total)
     cycles = sum(
-        panel.count * sum(block_cycles(size, panel.vectors, spec.k) for size in sizes)
+        panel.count * sum(block_cycles(size, panel.vectors, spec.steps) for size in sizes)
         for panel in cut_panels(spec.n, vectors, lanes)
         for sizes in [balanced(spec.m, rows)]
     )
-    waste = cycles / (spec.m * spec.n * max(1, spec.k) / lanes / 2)
+    waste = cycles / (spec.m * spec.n * max(1, spec.steps) / lanes / 2)
     # More rows than a cache set has ways would evict each other.
     return round(waste * (1.2 if min(rows, spec.m) > 8 and _conflicts(spec) else 1), 2)

@@ -31,12 +31,15 @@ def shared_groups(
 
     def inner(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
         result = list(sums)
+        pixel_type = tile.numbers.data.vector(tile.lanes)
         readers: dict[int, list[tuple[int, int]]] = {}
         for tap in range(taps):
             for row, offset in enumerate(tile.rows):
                 readers.setdefault(offset + tap * tap_stride, []).append((tap, row))
         pixels = {
-            offset: b.load(tile.vector, reads.source, offset, mask=groups * group_in)
+            offset: tile.numbers.widened(
+                b, b.load(pixel_type, reads.source, offset, mask=groups * group_in)
+            )
             for offset in sorted(readers)
         }
         for j in range(group_in):
@@ -46,7 +49,7 @@ def shared_groups(
             for offset, pixel in pixels.items():
                 own = b.shuffle(pixel, picks)
                 for tap, row in readers[offset]:
-                    result[row] = b.fma(own, columns[tap], result[row])
+                    result[row] = tile.numbers.multiplied(b, own, columns[tap], result[row])
         return result
 
     return inner

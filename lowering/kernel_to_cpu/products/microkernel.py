@@ -5,6 +5,8 @@ step broadcasts one input of every row against one vector of weights for each co
 
     acc[row][v] += input[rows[row] + k * depth_stride] * weights[k * weight_stride + v * lanes]
 
+A step of bytes takes several neighbours at once (`Numbers`): then `depth` counts steps.
+
 Weights are read from memory once for each panel, and a single block keeps only a few lines in
 flight: products of small images and large weights ran at half the peak. So the blocks that share
 a panel prefetch the next one, each a part of it, in step with their own work (`PrefetchShare`).
@@ -14,10 +16,11 @@ All accumulators stay in registers, so rows * vectors + vectors + 1 of them must
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..emit.emitter import Emitter
-from ..emit.types import F32, I64, Index, Type, Value, constant
+from ..emit.types import I64, Index, Type, Value, constant
+from .numbers import FLOATS, Numbers
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class RegisterTile:
     and its input stride; weights advance without a gap through all of them. `valid` is how many of
     the columns exist if weights are not padded. `chains` splits each sum to hide the latency of
     additions in a small block. `fetch` is how many cache lines of later weights a step prefetches.
+    `tail` is how many neighbours the last step takes, if fewer than the others.
     """
 
     rows: tuple[int, ...]  # input offset of each row
@@ -41,11 +45,13 @@ class RegisterTile:
     chains: int = 1
     valid: int | None = None
     fetch: int = 0
+    tail: int = 0
+    numbers: Numbers = FLOATS
 
     @property
     def vector(self) -> Type:
-        """Give the type of one accumulator."""
-        return F32.vector(self.lanes)
+        """Give the type of one accumulator, and of one vector of weights."""
+        return self.numbers.total.vector(self.lanes)
 
     @property
     def size(self) -> int:
@@ -97,6 +103,17 @@ class PrefetchShare:
         return b.select(b.compare("lt", number, busy), ahead, 0)
 
 
+def starts_of(b: Emitter, tile: RegisterTile, weights: Value, steps: int) -> list[Value] | None:
+    """What sums start from: the packed row after all steps; None for zeros."""
+    if not tile.numbers.start:
+        return None
+    columns = [
+        b.load(tile.vector, weights, steps * tile.weight_stride + v * tile.lanes)
+        for v in range(tile.vectors)
+    ]
+    return columns * len(tile.rows)
+
+
 Inner = Callable[[Emitter, RegisterTile, Reads, list[Value]], list[Value]]
 """Emits the innermost loop: (b, tile, reads, sums) to new sums."""
 
@@ -112,7 +129,7 @@ def accumulate(
 
     `inner` replaces the innermost loop, for tiles whose rows are not broadcast.
     """
-    zeros = [constant(tile.vector, 0.0)] * tile.size
+    zeros = [constant(tile.vector, 0)] * tile.size
     start = [*(initial or zeros), *(zeros * (tile.chains - 1))]
     sums = _taps(b, tile, reads, start, tile.taps, inner or depth_loop)
     total = sums[: tile.size]
@@ -140,8 +157,8 @@ def _taps(
     fetched = steps * (tile.fetch * tile.lanes - tile.weight_stride)
     with b.fold(0, count, sums, unroll=1) as loop:
         moved = Reads(
-            b.address(F32, reads.source, b.mul(loop.index, stride)),
-            b.address(F32, reads.weights, b.mul(loop.index, steps * tile.weight_stride)),
+            b.address(tile.numbers.data, reads.source, b.mul(loop.index, stride)),
+            b.address(tile.vector, reads.weights, b.mul(loop.index, steps * tile.weight_stride)),
             b.add(reads.ahead, b.mul(loop.index, fetched)) if tile.fetch else 0,
         )
         loop.next(_taps(b, tile, moved, loop.values, others, inner))
@@ -150,6 +167,11 @@ def _taps(
 
 def depth_loop(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
     """Emit the innermost loop, then the remaining steps."""
+    if tile.tail:
+        assert isinstance(tile.depth, int)
+        last = tile.depth - 1
+        sums = depth_loop(b, replace(tile, depth=last, tail=0), reads, sums)
+        return _step(b, tile, reads, last, 0, sums, tile.tail)
     rounds: Index = 0
     if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
         whole, _ = b.split(tile.depth, tile.unroll)
@@ -178,7 +200,9 @@ def _step(
     k: Index,
     turn: int,
     sums: Sequence[Value],
+    count: int = 0,
 ) -> list[Value]:
+    """One step; `count` is how many neighbours it takes, if fewer than others."""
     result = list(sums)
     base = turn % tile.chains * tile.size
     row_of = b.mul(k, tile.weight_stride)
@@ -187,16 +211,16 @@ def _step(
         for v in range(tile.vectors)
     ]
     if tile.fetch:
-        fetched = b.address(F32, reads.weights, reads.ahead)
+        fetched = b.address(tile.vector, reads.weights, reads.ahead)
         line_of = b.mul(k, tile.fetch * tile.lanes)
         for line in range(tile.fetch):
-            b.prefetch(F32, fetched, b.add(line_of, line * tile.lanes))
+            b.prefetch(tile.vector.element, fetched, b.add(line_of, line * tile.lanes))
     for row, offset in enumerate(tile.rows):
-        scalar = b.load(F32, reads.source, b.add(b.mul(k, tile.depth_stride), offset))
-        spread = b.broadcast(scalar, tile.lanes)
+        at = b.add(b.mul(k, tile.depth_stride), offset)
+        spread = tile.numbers.spread(b, reads.source, at, tile.lanes, count)
         for v, column in enumerate(columns):
-            at = base + row * tile.vectors + v
-            result[at] = b.fma(spread, column, result[at])
+            place = base + row * tile.vectors + v
+            result[place] = tile.numbers.multiplied(b, spread, column, result[place])
     return result
 
 

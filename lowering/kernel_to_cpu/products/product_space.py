@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from ....dialects.schedule import Entry
 from ...schedule_space import Dimension, Point, ScheduleTable, parts_of, powers
-from ..emit.types import F32
 from ..isa import Isa
 from .blocks import balanced, cut_panels
 from .gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, Right, candidates, schedule_for
@@ -33,7 +32,7 @@ class ProductProblem:
     @property
     def widest(self) -> int:
         """Vectors that the columns fill."""
-        return -(-self.spec.n // self.isa.lanes(F32))
+        return -(-self.spec.n // self.isa.lanes(self.spec.numbers.total))
 
     def schedule(self, point: Point) -> GemmSchedule:
         """The generator's schedule for a whole point."""
@@ -69,12 +68,17 @@ class ProductProblem:
 
 
 def _rights(p: ProductProblem) -> list[Entry]:
-    adjacent = ["direct"] if p.spec.b_strides[-1] == 1 else []
+    """Bytes are multiplied from packed panels; only what is not widened is read directly."""
+    if p.spec.numbers.is_integer:
+        return ["packed"]
+    same = p.spec.numbers.right == p.spec.numbers.total
+    adjacent = ["direct"] if p.spec.b_strides[-1] == 1 and same else []
     return [*(["packed"] if p.constant_b else []), *adjacent, "copied"]
 
 
 def _lefts(p: ProductProblem) -> tuple[str, ...]:
-    return _SIDES if p.spec.a_strides[-1] == 1 else _SIDES[:1]
+    same = p.spec.numbers.data == p.spec.numbers.total
+    return _SIDES if p.spec.a_strides[-1] == 1 and same else _SIDES[:1]
 
 
 def _complete(p: ProductProblem, given: Point) -> dict[str, Entry]:
@@ -105,11 +109,11 @@ def registers_needed(rows: int, vectors: int, isa: Isa) -> str | None:
 
 
 def _fits_stack(p: ProductProblem, point: Point) -> str | None:
-    s, lanes = p.schedule(point), p.isa.lanes(F32)
+    s, lanes = p.schedule(point), p.isa.lanes(p.spec.numbers.total)
     rows = balanced(p.spec.m, s.rows)[0]
     copied = rows * s.row_blocks * (s.depth + 32) if s.copy_a else 0
     panel = s.depth * s.vectors * lanes if s.right == "copied" else 0
-    deep = s.depth < p.spec.k
+    deep = s.depth < p.spec.numbers.rows(p.spec.k)
     sums = s.panels * s.row_blocks * rows * s.vectors * lanes if deep else 0
     size = 4 * (copied + panel + sums)
     if size <= MOST_STACK:
@@ -125,7 +129,9 @@ def _prefetches_packed(p: ProductProblem, point: Point) -> str | None:
 
 def _items(p: ProductProblem, point: Point) -> int:
     s = p.schedule(point)
-    columns = sum(kind.count for kind in cut_panels(p.spec.n, s.vectors, p.isa.lanes(F32)))
+    columns = sum(
+        kind.count for kind in cut_panels(p.spec.n, s.vectors, p.isa.lanes(p.spec.numbers.total))
+    )
     blocks = len(balanced(p.spec.m, s.rows))
     return math.prod(p.spec.batch) * -(-columns // s.panels) * -(-blocks // s.row_blocks)
 
@@ -137,6 +143,12 @@ def _features(p: ProductProblem) -> Mapping[str, float]:
 
 def _shortlist(p: ProductProblem) -> list[Point]:
     return [p.entries(s) for s in candidates(p.spec, p.isa, constant_b=p.constant_b)]
+
+
+def _depths(p: ProductProblem) -> list[Entry]:
+    """Bytes are multiplied in one block: their panels are small."""
+    rows = max(1, p.spec.numbers.rows(p.spec.k))
+    return [*parts_of(rows)] if p.spec.numbers.group == 1 else [rows]
 
 
 def _row_blocks(p: ProductProblem) -> list[Entry]:
@@ -158,9 +170,7 @@ PRODUCT: ScheduleTable[ProductProblem] = ScheduleTable(
         ),
         Dimension("right", "how B is read: packed, as it is, a panel copied first", _rights),
         Dimension("left", "how A is read: as it is, an item's rows copied first", _lefts),
-        Dimension(
-            "depth", "steps of k before the next block", lambda p: parts_of(max(1, p.spec.k)), True
-        ),
+        Dimension("depth", "steps of k before the next block", _depths, True),
         Dimension("row_blocks", "register blocks of rows in an item", _row_blocks, True),
         Dimension("panels", "panels of columns in an item", lambda p: parts_of(p.widest), True),
         Dimension(
