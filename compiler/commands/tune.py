@@ -25,7 +25,7 @@ from ..targets.cpu_options import CpuOptions
 from ..targets.levels import place
 from .interrupts import STATUS, interrupts
 from .operator_list import read_operators
-from .subcommands import check_folders, print_json, table
+from .subcommands import check_folders, load_model, print_json, table
 
 
 def tune_command(arguments: Namespace) -> int:
@@ -61,9 +61,7 @@ def _program(arguments: Namespace) -> Program:
     if arguments.ops is not None:
         program = read_operators(Path(arguments.ops))
     else:
-        shapes = dict(arguments.shape)
-        program = api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
-        program = api.improve(program)
+        program = api.improve(load_model(arguments))
     # As `compile` places it, so that its kernels are those that are looked up.
     return place(program, CpuOptions(1))
 

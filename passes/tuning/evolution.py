@@ -14,7 +14,7 @@ CHILDREN = 64
 GENERATIONS = 4
 # The share of a batch that is drawn at random, so that the model sees what it does not favour.
 EXPLORED = 0.2
-# Fewer items leave threads without work. KnownTrials run on one thread, which would not show that.
+# Fewer items leave threads without work. Trials run on one thread, which would not show that.
 LEAST_ITEMS = 16
 
 
