@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from ...dialects.kernel import KernelOp
@@ -16,8 +17,9 @@ from ..kernel_to_cpu.nests.lanes import power_of_two
 from ..kernel_to_cpu.nests.nest import NestPlan
 from ..schedule_space import Dimension, Point, ScheduleTable, Space, powers
 from .points import PointsSchedule, default_points, points
+from .rolled_rows import Rolled
 from .rows import RowsSchedule, default_rows, possible_turns, rows
-from .rows_across import AcrossSchedule, default_across, possible_vectors, rows_across
+from .rows_across import AcrossSchedule, common_window, possible_vectors, rows_across
 from .transposed import TransposedSchedule, default_transposed, transposed_points
 
 S = TypeVar("S")
@@ -110,14 +112,25 @@ class Across(Form):
 
     vector: int
 
+    @cached_property
+    def window(self) -> Rolled | None:
+        """The window that a row is made of, if each is one of the row before, moved."""
+        return common_window(self.plan)
+
+    def vectors(self) -> list[int]:
+        """How many vectors of points can share a body."""
+        return possible_vectors(self.plan, self.vector, self.lanes, self.window)
+
     def default(self) -> AcrossSchedule:
-        return default_across(self.plan, self.vector, self.lanes)
+        width = power_of_two(self.plan.extents[self.vector], self.lanes)
+        return AcrossSchedule(width, self.vectors()[-1])
 
     def space(self) -> Space:
         return ACROSS.space(self)
 
     def nest(self, point: Point) -> NestOp:
-        return rows_across(self.op, self.plan, self.vector, _made(AcrossSchedule, point))
+        chosen = _made(AcrossSchedule, point)
+        return rows_across(self.op, self.plan, self.vector, chosen, self.window)
 
 
 @dataclass(frozen=True)
@@ -196,7 +209,7 @@ ACROSS: ScheduleTable[Across] = ScheduleTable(
         Dimension(
             "vectors",
             "vectors of points in one body",
-            lambda f: possible_vectors(f.plan, f.vector, f.lanes),
+            lambda f: f.vectors(),
         ),
     ),
     complete=_complete,

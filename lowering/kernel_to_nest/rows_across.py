@@ -16,7 +16,7 @@ from . import rewrites
 from .build import Site, empty_nest
 from .guards import cut_inside
 from .point_sums import PointSums, cut_vectors, inner_loops, loop_path, sink
-from .rolled_rows import rolled
+from .rolled_rows import Rolled, rolled
 from .row_scopes import RowBuilder
 
 # What all rows of a point may take of the stack, and of the cache.
@@ -68,9 +68,14 @@ class AcrossSchedule:
     vectors: int
 
 
-def possible_vectors(plan: NestPlan, vector: int, lanes: int) -> list[int]:
+def common_window(plan: NestPlan) -> Rolled | None:
+    """The window of one row that is kept in registers and moved; None if that does not do."""
+    return rolled(plan)
+
+
+def possible_vectors(plan: NestPlan, vector: int, lanes: int, window: Rolled | None) -> list[int]:
     """How many vectors of neighbours can share a body: whole ones, whose rows have room."""
-    extent, window = plan.extents[vector], rolled(plan)
+    extent = plan.extents[vector]
     width = power_of_two(extent, lanes)
 
     def fit(n: int) -> bool:
@@ -81,16 +86,16 @@ def possible_vectors(plan: NestPlan, vector: int, lanes: int) -> list[int]:
     return [n for n in (1, 2, 4) if n == 1 or (extent % (width * n) == 0 and fit(n))]
 
 
-def default_across(plan: NestPlan, vector: int, lanes: int) -> AcrossSchedule:
-    """The schedule of a model."""
-    width = power_of_two(plan.extents[vector], lanes)
-    return AcrossSchedule(width, possible_vectors(plan, vector, lanes)[-1])
-
-
-def rows_across(op: KernelOp, plan: NestPlan, vector: int, chosen: AcrossSchedule) -> NestOp:
+def rows_across(
+    op: KernelOp,
+    plan: NestPlan,
+    vector: int,
+    chosen: AcrossSchedule,
+    window: Rolled | None,
+) -> NestOp:
     """Points in parallel, several vectors of neighbours sharing loops, weights and places."""
     out, extent = result_address(op, plan), plan.extents[vector]
-    width, vectors, window = chosen.lanes, chosen.vectors, rolled(plan)
+    width, vectors = chosen.lanes, chosen.vectors
     shared = [k for k in range(plan.shared) if k != vector and plan.extents[k] != 1]
     nest = empty_nest(op)
     builder = RowBuilder(op, plan, nest, STACK, 1)

@@ -193,9 +193,9 @@ def drawn_weight(type_: Tensor, seed: int) -> Array:
     shape, dtype = type_.get_shape(), to_numpy(type_.element_type)
     random = np.random.default_rng(seed)
     if not is_float(type_.element_type):
-        return random.integers(0, 2, shape).astype(dtype)
+        return np.asarray(random.integers(0, 2, shape), dtype)
     fan_in = max(1, int(np.prod(shape[1:])))
-    return (random.standard_normal(shape) / np.sqrt(fan_in)).astype(dtype)
+    return np.asarray(random.standard_normal(shape) / np.sqrt(fan_in), dtype)
 
 
 def _inputs(program: Program, seed: int) -> dict[str, Array]:
@@ -207,4 +207,4 @@ def activations(type_: Tensor, seed: int) -> Array:
     if not is_float(type_.element_type):
         return drawn_weight(type_, seed)
     values = np.random.default_rng(seed).standard_normal(type_.get_shape())
-    return values.astype(to_numpy(type_.element_type))
+    return np.asarray(values, to_numpy(type_.element_type))
