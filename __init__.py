@@ -17,7 +17,17 @@ from .compiler.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from .compiler import torch_backend as torch  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse, save
+    from .compiler.api import (
+        Program,
+        Session,
+        compile,
+        from_torch,
+        load,
+        open,
+        optimize,
+        parse,
+        save,
+    )
     from .compiler.reports.certificate import check_certificate
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
@@ -33,6 +43,7 @@ __all__ = [
     "compile",
     "from_torch",
     "load",
+    "open",
     "optimize",
     "parse",
     "save",
@@ -48,6 +59,7 @@ _HOMES = {
     "compile": ".compiler.api",
     "from_torch": ".compiler.api",
     "load": ".compiler.api",
+    "open": ".compiler.api",
     "optimize": ".compiler.api",
     "parse": ".compiler.api",
     "save": ".compiler.api",

@@ -31,6 +31,7 @@ __all__ = [
     "from_torch",
     "improve",
     "load",
+    "open",
     "optimize",
     "parse",
     "save",
@@ -179,6 +180,23 @@ def _other_runner(program: Program, target: str) -> Runner:
     found = target_named(target)
     hint = "cpu runs everywhere, cuda on the GPU present"
     raise UserError(f"programs cannot run on '{found.name}' here", where="--target", hint=hint)
+
+
+def open(folder: str | Path, threads: int | None = None, sha256: str | None = None) -> Session:
+    """Open a session that `session.save(folder)` wrote, without compiling.
+
+    Args:
+        threads: as in `compile`.
+        sha256: the hash that `save` returned; needed for what another user or machine saved, since
+            native code is run.
+
+    Raises:
+        UserError: a file is missing, was changed or may be changed by others; nobody vouches for
+            it; it is for another processor or made by another isoform.
+    """
+    from .targets.saved_session import open_session
+
+    return open_session(folder, threads, sha256)
 
 
 def from_torch(module: Any, args: Any) -> Program:

@@ -304,6 +304,8 @@ def _add_run(subparsers: Any, name: str) -> ArgumentParser:
     add("--inputs", metavar="I.npz", help="arrays under the inputs' names")
     add("--output", metavar="O.npz", help="write the outputs under their names")
     add("--no-optimize", action="store_true", help="run the program as it is")
+    text = "measure each kernel: a table on stderr, and a trace for Chrome or Perfetto"
+    add("--profile", metavar="TRACE.json", help=text)
     add("--reference", action="store_true", help="evaluate the float64 meaning instead (slow)")
     return parser
 

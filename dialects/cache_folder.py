@@ -10,9 +10,10 @@ import contextlib
 import os
 import stat
 import time
+from functools import cache
 from pathlib import Path
 
-from .errors import UserError
+from .errors import UserError, warn
 from .files import write_whole
 
 LIMIT_MIB = 1024
@@ -30,7 +31,7 @@ class CacheFolder:
     """
 
     def __init__(self, path: Path | str | None = None, limit: int | None = None) -> None:
-        self.path = Path(path) if path is not None else default_folder()
+        self.path = safe(Path(path) if path is not None else default_folder())
         self.limit = default_limit() if limit is None else limit
         self._written = 0  # since the last sweep, in bytes
         self._asked = False  # whether the age of the last sweep was checked
@@ -52,7 +53,7 @@ class CacheFolder:
     def prepare(self) -> None:
         """Make the folder. Raises OSError where that is impossible."""
         if self.path is not None:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write(self, file: Path, data: bytes) -> None:
         """Write a whole file, or nothing if that is impossible."""
@@ -97,6 +98,25 @@ class CacheFolder:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
                 total -= size
+
+
+@cache
+def safe(path: Path | None) -> Path | None:
+    """The folder, unless others may write to it: code in it is run. A warning says so, once."""
+    try:
+        status = None if path is None else path.stat()
+    except OSError:  # it is not there yet
+        return path
+    if path is None or status is None or os.name != "posix":
+        return path
+    if status.st_uid not in (os.getuid(), 0):
+        warn("this cache folder belongs to another user: it is not used", str(path))
+        return None
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        hint = f"chmod go-w {path}"
+        warn(f"others may write to this cache folder: it is not used ({hint})", str(path))
+        return None
+    return path
 
 
 def default_folder() -> Path | None:

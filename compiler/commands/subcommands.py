@@ -96,7 +96,7 @@ def check_command(arguments: Namespace) -> int:
 
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
-    check_folders(arguments.output)
+    check_folders(arguments.output, arguments.profile)
     find = load_static if arguments.inputs is None else api.load  # arrays bind dynamic dims
     program = find(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:
@@ -113,6 +113,10 @@ def run_command(arguments: Namespace) -> int:
     if arguments.output is not None:
         write_outputs(Path(arguments.output), outputs)
     _report_run(arguments, session, outputs, seconds)
+    if arguments.profile is not None:
+        found = session.profile(feeds)
+        found.save(arguments.profile)
+        print(found.table(), file=sys.stderr)
     return 0
 
 

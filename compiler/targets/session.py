@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, to_numpy
 from ...lowering.kernel_to_cpu.runtime.cores import physical_cores
+
+if TYPE_CHECKING:
+    from .profile import Profile
 
 
 class Runner(Protocol):
@@ -140,6 +144,51 @@ class Session:
     def bound(self, feeds: Mapping[str, Array]) -> tuple[Session, Mapping[str, Array]]:
         """The session that runs these arrays, and those of them that it takes: this one, all."""
         return self, feeds
+
+    @property
+    def defaults(self) -> dict[str, Array]:
+        """The values of inputs that may be left out."""
+        return dict(self._defaults)
+
+    def save(self, folder: str | Path) -> str:
+        """Write native code, packed weights and plan into a folder; `isoform.open` reads it.
+
+        Returns:
+            The sha256 by which another user opens it.
+
+        Raises:
+            UserError: the target is not the CPU, an op has no native code, a file cannot be
+                written.
+        """
+        from .saved_session import save_session
+
+        return save_session(self, folder)
+
+    def profile(self, feeds: Mapping[str, Array] | None = None, rounds: int = 20) -> Profile:
+        """Measure each kernel on its own.
+
+        Args:
+            feeds: as in `run`; drawn from seed 0 where they are left out.
+            rounds: runs, of which each kernel's median is taken.
+
+        Raises:
+            UserError: as `run`; the target is not the CPU.
+        """
+        from .profile import Profile
+
+        if feeds is None:
+            from ..commands.inputs import draw_inputs
+
+            if not hasattr(self, "program"):
+                raise UserError("a session without fixed shapes is measured on feeds")
+            feeds = draw_inputs(self.program, 0)
+        session, feeds = self.bound(feeds)
+        runner: Any = session.runner
+        if not hasattr(runner, "labels"):
+            raise UserError("only sessions of the cpu have a profile")
+        session.run(None, feeds)
+        seconds = runner.execution.step_seconds(max(1, rounds))
+        return Profile.of(runner.labels, seconds, runner.execution.pool.threads)
 
     def close(self) -> None:
         """Stop the runtime's threads and give its memory back; a closed session cannot run."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # running a compiled program does not import the compiler
 
     from .session import BufferStart, CpuSession
 
-MAGIC = b"isoform\x02"
+MAGIC = b"isoform\x03"
 _HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
 ARENA, OUTSIDE = -1, -2
 # A stored program may take this share of the cache; larger ones are compiled each time.
@@ -50,7 +50,8 @@ class StoredSession:
 
     def __init__(self, header: Mapping[str, Any], data: Array, threads: int) -> None:
         self.notes = header["notes"]
-        self._data = data  # contains the constants
+        self.header = header
+        self.data = data  # contains the constants
         self._arena = room(header["arena"])  # unwritten elements are 0, as in a fresh session
         self._constants = [data[start : start + size] for start, size in header["constants"]]
         objects = [data[start : start + size].tobytes() for start, size in header["objects"]]
@@ -69,6 +70,11 @@ class StoredSession:
             for row, sizes, where, *view in header["alarms"]
         ]
         self.execution.alarmed = alarms_in(self._arena, len(header["alarms"]))
+
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """As `CpuSession.labels`."""
+        return [(place, symbol) for place, symbol in self.header["labels"]]
 
     @property
     def native_calls(self) -> int:
@@ -144,7 +150,7 @@ class ProgramStore:
         file = self.folder.file(f"{key}.program")
         if file is None:
             return None
-        found = _read(file)
+        found = read_program(file)
         if found is None:
             return None
         self.folder.touch(file)
@@ -156,12 +162,9 @@ class ProgramStore:
         size = session.packed_bytes + sum(map(len, session.objects))
         if file is None or size > self.folder.limit // SHARE:
             return False
-        lines = _lines(session)
-        if lines is None:
-            return False
         with contextlib.suppress(OSError, UserError):
             self.folder.prepare()
-            _write(file, session, lines, notes)
+            write_program(file, session, notes)
             self.folder.written(file)
             return True
         return False
@@ -218,7 +221,19 @@ def _saved(session: CpuSession, value: SSAValue, view: View) -> tuple[Any, ...]:
 # --- the file -----------------------------------------------------------------------------------
 
 
-def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) -> None:
+def write_program(file: Path, session: CpuSession | StoredSession, notes: Any = None) -> None:
+    """Write a compiled program.
+
+    Raises:
+        UserError: it has ops without native code, or the file cannot be written.
+    """
+    if isinstance(session, StoredSession):
+        _write_file(file, session.header, [session.data.data])
+        return
+    lines = _lines(session)
+    if lines is None:
+        names = ", ".join(session.host_seconds) or "no kernels at all"
+        raise UserError(f"it cannot be stored: ops without native code ({names})")
     objects = [np.frombuffer(data, np.uint8) for data in dict.fromkeys(session.objects)]
     constants = [a.reshape(-1).view(np.uint8) for a in session.kept.values()]
     entries: list[tuple[int, int]] = []
@@ -228,25 +243,29 @@ def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) ->
         start += -(-part.nbytes // ALIGNMENT) * ALIGNMENT
     for part in _padded([*constants, *objects]):
         checksum = zlib.crc32(part, checksum)
-    header = json.dumps(
-        {
-            "notes": notes,
-            "arena": session.arena.nbytes,
-            "inputs": _arrays(session.execution.inputs),
-            "handed_out": _arrays(session.execution.handed_out),
-            "outputs": _outputs(session),
-            "alarms": _alarms(session),
-            "rows": lines,
-            "constants": entries[: len(constants)],
-            "objects": entries[len(constants) :],
-            "size": start,
-            "checksum": checksum,
-        }
-    ).encode()
+    header = {
+        "notes": notes,
+        "arena": session.arena.nbytes,
+        "inputs": _arrays(session.execution.inputs),
+        "handed_out": _arrays(session.execution.handed_out),
+        "outputs": _outputs(session),
+        "alarms": _alarms(session),
+        "rows": lines,
+        "labels": session.labels,
+        "constants": entries[: len(constants)],
+        "objects": entries[len(constants) :],
+        "size": start,
+        "checksum": checksum,
+    }
+    _write_file(file, header, _padded([*constants, *objects]))
+
+
+def _write_file(file: Path, header: Mapping[str, Any], parts: Sequence[Any]) -> None:
+    text = json.dumps(header).encode()
     with atomic_write(file) as out:
-        out.write(MAGIC + zlib.crc32(header).to_bytes(4, "little"))
-        out.write(len(header).to_bytes(8, "little") + header)
-        for part in _padded([*constants, *objects]):
+        out.write(MAGIC + zlib.crc32(text).to_bytes(4, "little"))
+        out.write(len(text).to_bytes(8, "little") + text)
+        for part in parts:
             out.write(part)
 
 
@@ -258,7 +277,7 @@ def _padded(parts: Sequence[Array]) -> list[Any]:
     return padded
 
 
-def _read(file: Path) -> tuple[Mapping[str, Any], Array] | None:
+def read_program(file: Path) -> tuple[Mapping[str, Any], Array] | None:
     """Header and bytes of a stored program with valid checksums."""
     try:
         with file.open("rb") as stream:

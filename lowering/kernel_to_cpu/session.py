@@ -192,6 +192,17 @@ class CpuSession:
         """As `run`, with arrays that outputs are written into, by name."""
         return self.execution.run(inputs, out)
 
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """The op, and the kernel's symbol, of each kernel and host step in execution order."""
+        found: list[tuple[str, str]] = []
+        names = iter(self.host_seconds)
+        for segment in self.segments:
+            if segment.host is not None:
+                found.append((next(names), "host"))
+            found += [(_op_of(call), call.code.symbol) for call in segment.calls]
+        return found
+
     def time(self, values: set[SSAValue], times: int = 1) -> float:
         """Seconds that the kernels defining these values take, on the buffers of the last run.
 
@@ -451,6 +462,13 @@ def _host_name(op: Operation) -> str:
     return where(op).replace(
         op.name, kind.data if isinstance(kind, StringAttr) else op.callee.data, 1
     )
+
+
+def _op_of(call: KernelCall) -> str:
+    """The name for users of the op that a kernel computes."""
+    value = call.arguments[-1].value if call.arguments else None
+    owner = None if value is None else value.owner
+    return where(owner) if isinstance(owner, Operation) else call.code.symbol
 
 
 def _is_gather(op: CallOp) -> bool:

@@ -217,6 +217,30 @@ class Execution:
             self._runner.run(table)
             return clock() - started
 
+    def step_seconds(self, rounds: int) -> list[list[float]]:
+        """Seconds of each kernel and host step, in order, in each of so many runs.
+
+        They run on the inputs of the last run, each kernel by a native call of its own.
+        """
+        parts: list[Step] = []
+        for step in self.steps:
+            rows = step.rows if isinstance(step, KernelTable) else None
+            parts += [step] if rows is None else [KernelTable(r) for r in np.split(rows, len(rows))]
+        found: list[list[float]] = [[] for _ in parts]
+        with self._lock:
+            first = len(self.inputs)
+            scratch = [array.copy() for array in self._bound[first:]]  # callers have the others
+            self._bind([*self._bound[:first], *scratch])
+            for _ in range(rounds):
+                for part, seconds in zip(parts, found, strict=True):
+                    started = time.perf_counter()
+                    if isinstance(part, KernelTable):
+                        self._runner.run(part)
+                    else:
+                        part()
+                    seconds.append(time.perf_counter() - started)
+        return found
+
     def close(self) -> None:
         """Stop the worker threads."""
         self.pool.close()
