@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 
 from .errors import UserError
+from .program_summary import html, summary
 from .types import Tensor, tensor_type
 from .weights import Weights
 
@@ -41,7 +42,7 @@ EXPRESSION = "isoform.expression"
 PIPELINE = "isoform.pipeline"
 
 
-@dataclass
+@dataclass(repr=False)
 class Program:
     """The object that every command works on. Passes change `module` in place."""
 
@@ -81,6 +82,19 @@ class Program:
         """Name and type of each output, in order."""
         values = return_of(self.module).arguments
         return dict(zip(self.output_names, (tensor_type(v) for v in values), strict=True))
+
+    def remarks(self) -> list[str]:
+        """Lines that a summary ends with."""
+        return []
+
+    def __repr__(self) -> str:
+        try:
+            return summary(self, *self.remarks())
+        except UserError as error:
+            return f"{type(self).__name__} {self.source}: {error}"
+
+    def _repr_html_(self) -> str:
+        return html(self, *self.remarks())
 
     def then(self, step: Callable[[Program], Program]) -> Program:
         """The program that `step` makes of this one; a `DynamicProgram` waits until it is bound."""

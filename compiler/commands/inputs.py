@@ -27,7 +27,7 @@ from ...dialects.graph.data import GatherOp
 from ...dialects.kernel import CallOp
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, element_of, is_bool, is_float, shape_of, to_numpy
-from ..targets.session import ValueInfo, check_inputs
+from ..targets.value_info import ValueInfo, check_inputs
 
 # Ops an index may pass through on its way to a gather; at lower levels, ops that may be copies.
 _CARRIERS = (

@@ -23,6 +23,7 @@ from ...dialects.deadline import TimeIsUpError, check_time, paused, until
 from ...dialects.errors import UserError
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, provenance, where
+from ...dialects.program_summary import price
 from ...lowering.targets import Target, target_named
 from ...passes.cost.costs import Costs, load_costs
 from ...passes.margins import MEASURE
@@ -59,7 +60,7 @@ GRAPH_REWRITES = (
 FINISHED, NO_GAIN = "finished", "no gain found"
 
 
-@dataclass
+@dataclass(repr=False)
 class Optimized(Program):
     """A program and how it was made."""
 
@@ -85,6 +86,13 @@ class Optimized(Program):
     def cost(self) -> dict[str, Any]:
         """Seconds before and after, and whether they were measured or modelled."""
         return self.report["cost"]
+
+    def remarks(self) -> list[str]:
+        """What was gained, and why the searches ended."""
+        if not self.report:
+            return []
+        found = f"for {self.report['target']}: {price(self.cost)}"
+        return [found, f"search: {self.report['stop_reason']}"]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Nothing in it is symbolic: it is imported for the shapes that come, and again fo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from html import escape
 from typing import NoReturn
 
 from ...dialects.errors import UserError, warn
@@ -62,6 +63,9 @@ class DynamicProgram(Program):
 
     def __repr__(self) -> str:
         return f"DynamicProgram({self.source}: {', '.join(map(str, self.declared))})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def then(self, step: Step) -> DynamicProgram:
         """The same, with one more step done with each program that `bind` makes."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isoform
-from isoform.compiler.targets import saved_session
+from isoform.compiler.targets.session_folder import signature_of, users_key
 from isoform.dialects.cache_folder import CacheFolder, safe
 
 X = np.linspace(-1, 1, 2 * 6, dtype=np.float32).reshape(2, 6)
@@ -64,9 +64,9 @@ def rewrite(folder: Path, **changes: object) -> None:
     """Change the manifest and sign it: what only the user could do."""
     manifest = json.loads((folder / "session.json").read_text()) | changes
     del manifest["signature"]
-    key = saved_session._key(make=False)
+    key = users_key(make=False)
     assert key is not None
-    manifest["signature"] = saved_session._signature(manifest, key)
+    manifest["signature"] = signature_of(manifest, key)
     (folder / "session.json").write_text(json.dumps(manifest))
 
 
