@@ -1,9 +1,10 @@
 """PyTorch: the backend of torch.compile, exported programs, and equality of modules.
 
-Only this folder (and the ONNX export in `frontends/torch_export.py`) imports torch. `isoform.torch`
-is this package; importing it needs torch.
+`isoform.torch` is this package. Importing it needs torch, which this folder imports (and, where it
+is asked for, `frontends/torch_export.py` and `peers/`).
 """
 
-from .backend import isoform as backend
+from .dynamo_backend import isoform as backend
+from .verification import verify
 
-__all__ = ["backend"]
+__all__ = ["backend", "verify"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._dynamo.utils import counters
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -99,6 +100,8 @@ class Partition:
         fused.graph.eliminate_dead_code()
         fused.recompile()
         self.module = fused
+        found = {"calls": self.calls, "run": self.ran, "parts": len(partitions)}
+        counters["isoform"].update(found)  # adds: dynamo's own counters
 
     def _constant(self, node: Any) -> Any:
         """The tensor of a node that always has the same one."""
@@ -127,6 +130,8 @@ def is_view(node: Any) -> bool:
     """Whether a node's results share memory with an operand, without writing."""
     if target_of(node) == "getitem":
         return is_view(node.args[0])
+    if target_of(node) == "_unsafe_view.default":  # unsafe, as its schema does not say so
+        return True
     schema = getattr(node.target, "_schema", None)
     if node.op != "call_function" or schema is None:
         return False

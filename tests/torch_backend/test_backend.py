@@ -207,3 +207,33 @@ def test_certificates_are_written(tmp_path: Path) -> None:
     same(c(x), module(x))
     (path,) = tmp_path.glob("*.json")
     assert recheck(path).verdict.kind == "equal"
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_the_fused_encoder_layer_is_taken_apart(
+    norm_first: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    how = {"batch_first": True, "norm_first": norm_first, "activation": "gelu"}
+    layer = nn.TransformerEncoderLayer(8, 2, 16, **how)
+    module = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()
+    with caplog.at_level(logging.WARNING, "isoform.torch"):
+        both(module, torch.randn(2, 5, 8))
+    assert not caplog.records
+
+
+def test_modules_are_compared() -> None:
+    first = nn.Linear(4, 3).eval()
+
+    class Second(nn.Module):
+        def __init__(self, times: float) -> None:
+            super().__init__()
+            self.first, self.times = first, times
+
+        def forward(self, y: Any) -> Any:
+            return (y @ self.first.weight.t() + self.first.bias) * self.times
+
+    x = torch.randn(2, 4)
+    assert isoform.torch.verify(first, Second(1.0).eval(), x).kind == "equal"
+    assert isoform.torch.verify(first, Second(1.5).eval(), x).kind == "different"
+    with pytest.raises(UserError, match="the modules have other results"):
+        isoform.torch.verify(first, nn.ReLU().eval(), x)
