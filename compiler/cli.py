@@ -415,6 +415,8 @@ def _add_tune(subparsers: Any, name: str) -> ArgumentParser:
     add("model", nargs="?", metavar="MODEL", help="FILE.onnx, FILE.mlir or zoo:NAME")
     add("--ops", metavar="FILE", help="operators, one a line (docs/tuning.md), instead of MODEL")
     add("--trials", type=_positive, default=64, metavar="N", help="schedules of each kernel (64)")
+    text = "start kernels from those that differ in sizes (docs/schedule-reuse.md); none by default"
+    add("--reuse", choices=("none", "direct", "bridges"), default="none", help=text)
     text = "the database (tuned.json in the cache folder, which compile and optimize read)"
     add("--db", metavar="PATH", help=text)
     add("--list", action="store_true", help="print what the database knows")

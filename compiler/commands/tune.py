@@ -17,8 +17,9 @@ from ...dialects.errors import UsageError, UserError
 from ...dialects.program import Program
 from ...dialects.signature import key
 from ...passes.cost.cost_file import Measured
+from ...passes.tuning.reuse_tuner import REUSE, ReuseTuner
 from ...passes.tuning.schedule_cost import is_available
-from ...passes.tuning.tune_kernels import Progress, TuneOptions, Tuner, kernels_of
+from ...passes.tuning.tune_kernels import KernelToTune, Progress, TuneOptions, kernels_of
 from ...passes.tuning.tuned_kernels import TunedKernels, kernel_of
 from .. import api
 from ..targets.cpu_options import CpuOptions
@@ -81,16 +82,29 @@ def _tune(arguments: Namespace, path: Path) -> int:
     told = _Told()
     with interrupts("all finished batches are kept") as seen, _executor(arguments) as options:
         try:
-            Tuner(database, options, told).run(kernels)
+            _run(ReuseTuner(database, options, told), kernels, arguments.reuse)
         except KeyboardInterrupt:
             if not seen.count:
                 raise
-    processor = Tuner(database, options, told).processor
+    processor = ReuseTuner(database, options, told).processor
     entries = [database.entry(kernel.task.signature, processor) for kernel in kernels]
     found = [entry for entry in entries if entry is not None]
     faster = [entry for entry in found if entry.schedule]
     print(f"{len(found)} of {len(kernels)} kernels tuned, {len(faster)} faster by another schedule")
     return STATUS if seen.count else 0
+
+
+def _run(tuner: ReuseTuner, kernels: Sequence[KernelToTune], reuse: str) -> None:
+    """Tune kernels, each by itself or by a plan, which is told."""
+    hops = REUSE[reuse]
+    if hops is None:
+        tuner.run(kernels)
+        return
+    plan = tuner.run_plan(kernels, hops, lambda program: place(program, CpuOptions(1)))
+    print(
+        f"{len(plan.arcs)} nests, {plan.in_full} tuned in full, {len(plan.bridges)} bridges",
+        file=sys.stderr,
+    )
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ tensor program reuse. PVLDB 15(2), 2022.
 """
 
 from .hierarchical import Task, Trials, hierarchical_search
-from .kernel_nests import nest_of, nests_of
+from .kernel_nests import kernel_nest, nest_of, nests_of, operator_of
 from .machine import Cpu, Gpu
 from .modelled import ModelledGpu
 from .nest import OperatorNest, bridges, can_reuse, reuse_pairs
@@ -33,8 +33,10 @@ __all__ = [
     "bridges",
     "can_reuse",
     "hierarchical_search",
+    "kernel_nest",
     "nest_of",
     "nests_of",
+    "operator_of",
     "pair_cost",
     "reuse_pairs",
     "search",

@@ -123,7 +123,7 @@ def reuse_pairs(nests: Iterable[OperatorNest]) -> list[tuple[OperatorNest, Opera
 
 
 def bridges(
-    nests: Iterable[OperatorNest], hops: int | None = 1, sketches: Sketches = sketches_of
+    nests: Iterable[OperatorNest], hops: int | None = 1, sketches: Sketches | None = sketches_of
 ) -> list[OperatorNest]:
     """Nests that join two which may not start from each other (Definition 5).
 
@@ -139,7 +139,7 @@ def bridges(
 
 
 def _bridges(
-    group: Sequence[OperatorNest], hops: int | None, sketches: Sketches
+    group: Sequence[OperatorNest], hops: int | None, sketches: Sketches | None
 ) -> list[OperatorNest]:
     known, old, new = {nest.loops for nest in group}, list[OperatorNest](), list(group)
     found: list[OperatorNest] = []
@@ -157,13 +157,13 @@ def _bridges(
     return found
 
 
-def _between(a: OperatorNest, b: OperatorNest, sketches: Sketches) -> OperatorNest | None:
+def _between(a: OperatorNest, b: OperatorNest, sketches: Sketches | None) -> OperatorNest | None:
     """The bridge of a and b; None if they need none, or it would have other sketches."""
     if a.at_most(b) or b.at_most(a):
         return None
     least = tuple(map(min, a.loops, b.loops))
     space, reduction = least[: len(a.space)], least[len(a.space) :]
-    if sketches(a.kind, space, reduction) != a.sketches:
+    if sketches is not None and sketches(a.kind, space, reduction) != a.sketches:
         return None
     ones, rank = (1,) * len(a.strides), len(a.pads)
     return OperatorNest(a.kind, a.sketches, space, reduction, ones, ones, (0,) * rank)

@@ -8,7 +8,7 @@ the graph, which need not be tuned, the plan is a Steiner tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -56,11 +56,16 @@ def select(
     hops: int | None = 1,
     root_costs: RootCost = back_end_cost,
     pair_costs: PairCost = pair_cost,
-    sketches: Sketches = sketches_of,
+    sketches: Sketches | None = sketches_of,
+    without: Collection[OperatorNest] = (),
 ) -> ReusePlan:
     """A cheap plan for these nests; `hops` 0 uses no bridges, None all of them.
 
     A plan with bridges is never dearer than the cheapest without.
+
+    Args:
+        sketches: those of a bridge, which must be its nests'; None: they always are.
+        without: bridges that cannot be used.
 
     >>> tiled = ("multi-level-tile",)
     >>> rows = [OperatorNest("matmul", tiled, (1, n, 64), (64,)) for n in (64, 128, 256)]
@@ -71,7 +76,7 @@ def select(
     arcs: list[Arc] = []
     joined: list[OperatorNest] = []
     for group in groups_of(nests):
-        more = bridges(group, hops, sketches)
+        more = [one for one in bridges(group, hops, sketches) if one not in without]
         found = _tree(group, more, root_costs, pair_costs)
         arcs += found
         joined += [arc.child for arc in found if arc.child in more]

@@ -24,6 +24,7 @@ from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.schedule_space import Space
 from ...lowering.targets import CPU
 from ..margins import ACCEPT
+from ..reuse import OperatorNest, kernel_nest
 from .evolution import Evolution
 from .schedule_cost import KnownTrials, learned
 from .trial import KernelTask, TrialAnswer, TrialRequest, measure_trials, processor_here, task_of
@@ -43,11 +44,12 @@ MOST_BYTES = 1 << 30
 
 @dataclass
 class KernelToTune:
-    """A kernel with a schedule space, and how often programs run it."""
+    """A kernel with a schedule space and its loops, and how often programs run it."""
 
     task: KernelTask
     space: Space
     bytes: int
+    nest: OperatorNest
     count: int = 1
 
     @property
@@ -113,7 +115,9 @@ def _to_tune(op: KernelOp, constants: Container[SSAValue]) -> KernelToTune | Non
     if space is None or all(len(values) == 1 for values in space.dimensions.values()):
         return None
     size = sum(byte_size(tensor_type(value)) for value in (*op.inputs, op.result))
-    return KernelToTune(task_of(op, constants), space, size)
+    right = map(str, space.dimensions.get("right", ()))
+    nest = kernel_nest(op, (space.kind, *space.dimensions, *right))
+    return KernelToTune(task_of(op, constants), space, size, nest)
 
 
 class Tuner:
