@@ -16,11 +16,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ....dialects.errors import UserError
 from ....dialects.kernel import FAST_MATH
 from ....dialects.scalars import function_of
-from ....dialects.types import integer_range, is_storage
+from ....dialects.types import integer_range
 from . import mathlib
 from .access import compute_type, narrowed, rounded
 from .emitter import Emitter
-from .types import F64, I1, I64, Type, Value, constant
+from .types import F64, I1, I32, I64, Type, Value, constant
 from .unsigned import UNSIGNED
 
 Emit = Callable[[Emitter, Sequence[Value]], Value]
@@ -159,24 +159,33 @@ def emit_op(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: 
     name = function_of(op)
     if name is not None:
         return EMIT[name](b, args)
+    element = op.results[0].type
+    if isinstance(op, arith.FPToUIOp | arith.FPToSIOp):
+        return _saturated(b, args[0], element, signed=isinstance(op, arith.FPToSIOp))
     if type(op) in UNSIGNED:
         return UNSIGNED[type(op)](b, op, args)
     if len(args) == 1:  # every other op of a body is a cast
-        element = op.results[0].type
-        signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp | arith.FPToUIOp)
-        if isinstance(op, arith.FPToUIOp | arith.FPToSIOp):
-            return _saturated(b, args[0], element, signed=signed)
+        signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
         return rounded(b, narrowed(b, b.cast(args[0], target, signed=signed), element), element)
     raise UserError(f"no CPU code for {op.name}")
 
 
 def _saturated(b: Emitter, x: Value, element: Attribute, *, signed: bool) -> Value:
-    """A float as an integer; what leaves the type becomes its least or greatest number."""
-    wide = b.cast(x, compute_type(element), signed=signed)
-    if not is_storage(element):
-        return wide
+    """A float as an integer; what leaves the type becomes its least or greatest number, NaN 0.
+
+    Short integers are cut as floats, which hold their ends: LLVM's saturation takes many times the
+    instructions.
+    """
+    target = compute_type(element)
+    if target.bits > 16:
+        return b.cast(x, target, signed=signed)
     low, high = integer_range(element)
-    return b.minimum(b.maximum(wide, low, signed=signed), high, signed=signed)
+    if low:  # a comparison with NaN fails, so the least number would come of it
+        x = b.select(b.compare("eq", x, x), x, 0.0)
+    x = b.select(b.compare("gt", x, float(low)), x, float(low))
+    x = b.select(b.compare("lt", x, float(high)), x, float(high))
+    wide = I32.vector(x.type.lanes)
+    return b.cast(b.op(wide, f"fptosi {x} to {wide}"), target)
 
 
 def _literal(op: arith.ConstantOp) -> float:
