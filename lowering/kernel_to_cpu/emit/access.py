@@ -20,7 +20,7 @@ from ....dialects.index import Index as Affine
 from ....dialects.types import is_half, is_storage, is_unsigned
 from . import types
 from .emitter import Emitter, Mask
-from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
+from .types import F32, F64, I1, I8, I32, I64, Index, Type, Value, constant
 
 # A vector of scattered elements is read by so many loads and shuffles, or else by a gather.
 MOST_LOADS = 8
@@ -51,12 +51,12 @@ def memory_type(element: Attribute) -> Type:
 
 @lru_cache(maxsize=64)
 def compute_type(element: Attribute) -> Type:
-    """How an element is computed with: half floats as f32, a bool as i1."""
+    """How an element is computed with: half floats as f32, a bool as i1, 2 and 4 bits as i32."""
     if is_half(element):
         return F32
     if isinstance(element, IntegerType) and element.width.data == 1:
         return I1
-    return memory_type(element)
+    return I32 if is_storage(element) else memory_type(element)
 
 
 @dataclass(frozen=True)
@@ -383,14 +383,18 @@ def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
     return narrowed(b, b.cast(value, compute_type(element)), element)
 
 
-def narrowed(b: Emitter, value: Value, element: Attribute) -> Value:
-    """An integer in the bits of a type of less than a byte: the others say nothing."""
+def narrowed(b: Emitter, value: Value, element: Attribute, *, signed: bool | None = None) -> Value:
+    """An integer in the bits of a type of less than a byte: the others say nothing.
+
+    Nests know no signs: there `signed` is said by the op that converts.
+    """
     if not is_storage(element):
         return value
     assert isinstance(element, IntegerType)
-    gap = 8 - element.width.data
+    gap = value.type.bits - element.width.data
+    signed = not is_unsigned(element) if signed is None else signed
     wide = b.logic("shl", value, gap)
-    return b.logic("lshr" if is_unsigned(element) else "ashr", wide, gap)
+    return b.logic("ashr" if signed else "lshr", wide, gap)
 
 
 def rounded(b: Emitter, value: Value, element: Attribute) -> Value:

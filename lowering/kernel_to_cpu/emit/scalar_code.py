@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ....dialects.errors import UserError
 from ....dialects.kernel import FAST_MATH
 from ....dialects.scalars import function_of
-from ....dialects.types import integer_range
+from ....dialects.types import integer_range, is_storage
 from . import mathlib
 from .access import compute_type, narrowed, rounded
 from .emitter import Emitter
@@ -166,7 +166,8 @@ def emit_op(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: 
         return UNSIGNED[type(op)](b, op, args)
     if len(args) == 1:  # every other op of a body is a cast
         signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
-        return rounded(b, narrowed(b, b.cast(args[0], target, signed=signed), element), element)
+        value = narrowed(b, args[0], op.operands[0].type, signed=signed)
+        return rounded(b, narrowed(b, b.cast(value, target, signed=signed), element), element)
     raise UserError(f"no CPU code for {op.name}")
 
 
@@ -177,7 +178,7 @@ def _saturated(b: Emitter, x: Value, element: Attribute, *, signed: bool) -> Val
     instructions.
     """
     target = compute_type(element)
-    if target.bits > 16:
+    if target.bits > 16 and not is_storage(element):
         return b.cast(x, target, signed=signed)
     low, high = integer_range(element)
     if low:  # a comparison with NaN fails, so the least number would come of it
