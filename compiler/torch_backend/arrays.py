@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +23,20 @@ class TensorPort:
     name: str
     layout: Layout
     strides: tuple[int, ...]
+    is_plain: bool  # the block is the tensor
+
+    @staticmethod
+    def of(name: str, layout: Layout, strides: Sequence[int]) -> TensorPort:
+        """A port; tensors that lie otherwise than these strides say have the layout's own."""
+        same = Layout.of(layout.shape, strides) == layout
+        strides = tuple(strides) if same else layout.block_strides
+        return TensorPort(name, layout, strides, layout.is_contiguous)
 
     def array(self, tensor: Any) -> Array:
         """The block of a tensor: its own memory, or a copy where it lies otherwise."""
         if tensor.stride() != self.strides:
             tensor = self._laid_out(tensor)
-        if not self.layout.is_contiguous:
+        if not self.is_plain:
             block = self.layout.block
             tensor = tensor.as_strided(block, self.layout.block_strides)
         return as_array(tensor)
@@ -44,7 +53,7 @@ class TensorPort:
     def tensor(self, block: Array) -> Any:
         """The tensor over a block."""
         made = as_tensor(block)
-        if made.stride() == self.strides and made.dim() == len(self.layout.shape):
+        if self.is_plain and made.stride() == self.strides:
             return made
         return made.as_strided(self.layout.shape, self.strides)
 

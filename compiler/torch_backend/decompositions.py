@@ -10,15 +10,23 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions
+from torch._decomp.decompositions import one_layer_lstm
 
 from ...lowering.aten_to_graph.table import TABLE
+
+# Longer sequences stay in torch: a step is a dozen calls, and each has to be compiled.
+MOST_STEPS = 128
+_LSTM = 2  # oneDNN's number
 
 
 @cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """torch's core decompositions without those of ops that the table has, and one of ours."""
+    """torch's core decompositions without those of ops that the table has, and two of ours."""
     found = core_aten_decompositions().items()
-    own = {torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer}
+    own = {
+        torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
+        torch.ops.aten.mkldnn_rnn_layer.default: lstm_layer,
+    }
     return own | {op: f for op, f in found if str(op).removeprefix("aten.") not in TABLE}
 
 
@@ -54,3 +62,16 @@ def encoder_layer(
         return x + feed(norm_2(x))
     x = norm_1(x + attend(x))
     return norm_2(x + feed(x))
+
+
+def lstm_layer(
+    x: Any, w_x: Any, w_h: Any, b_x: Any, b_h: Any, h: Any, c: Any, reverse: bool,
+    batch_sizes: Any, mode: int, size: int, layers: int, has_biases: bool, *flags: bool,
+) -> Any:  # fmt: skip
+    """One layer of an LSTM over [steps, batch, size], which torch takes on the CPU; unrolled."""
+    if mode != _LSTM or batch_sizes or layers != 1 or any(flags) or x.shape[0] > MOST_STEPS:
+        return NotImplemented
+    weights = [w_x, w_h, b_x, b_h] if has_biases else [w_x, w_h]
+    start = h.squeeze(0), c.squeeze(0)
+    y, (h, c) = one_layer_lstm(x, start, weights, has_biases, reverse)
+    return y, h.unsqueeze(0), c.unsqueeze(0), x.new_empty(0)

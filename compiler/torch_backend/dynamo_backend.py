@@ -89,7 +89,7 @@ class CompiledGraph:
 
     def __call__(self, *args: Any) -> Any:
         found = self.entry(args)
-        return self.module(*args) if found is None else found.partition.module(*args)
+        return (self.module if found is None else found.partition.module).forward(*args)
 
     def entry(self, args: Sequence[Any]) -> _Entry | None:
         """What is compiled for these arguments; None where too much is compiled already."""

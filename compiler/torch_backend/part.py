@@ -70,7 +70,7 @@ class Part(torch.nn.Module):
         spec, strides = spec_of(fake), fake.stride()
         assert spec is not None
         layout = Layout.of(spec.shape, strides) or Layout.contiguous(spec.shape)
-        self.ins.append((k, TensorPort(node.name, layout, _strides(layout, strides))))
+        self.ins.append((k, TensorPort.of(node.name, layout, strides)))
         block = build.input(node.name, layout.block, spec.type.element_type)
         return layout.unpack(build, block)
 
@@ -79,14 +79,8 @@ class Part(torch.nn.Module):
         layout = Layout.of(fake.shape, fake.stride())
         if layout is None or layout.is_broadcast:
             layout = Layout.contiguous(tuple(fake.shape))
-        self.outs.append(TensorPort(name, layout, _strides(layout, fake.stride())))
+        self.outs.append(TensorPort.of(name, layout, fake.stride()))
         build.output(name, layout.pack(build, value))
-
-
-def _strides(layout: Layout, strides: Sequence[int]) -> tuple[int, ...]:
-    """The strides of tensors with a layout, where it is not the one of these strides."""
-    same = Layout.of(layout.shape, strides) == layout
-    return tuple(strides) if same else Layout.contiguous(layout.shape).block_strides
 
 
 def _weight(build: GraphBuilder, name: str, tensor: Any) -> Any:

@@ -14,6 +14,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from ...dialects.errors import UserError
+from ...lowering.aten_to_graph import creation, shaping
 from ...lowering.aten_to_graph.convert import supported
 from .fx_graph import node_of, specs_of, target_of
 from .options import BackendOptions
@@ -21,6 +22,7 @@ from .part import Part
 
 LOG = logging.getLogger("isoform.torch")
 _named: set[str] = set()
+_MOVING = {"getitem", "clone.default", "alias.default", *shaping.TABLE, *creation.TABLE}
 
 
 class Partition:
@@ -139,8 +141,8 @@ def is_view(node: Any) -> bool:
 
 
 def _worth(nodes: Any) -> bool:
-    """Whether a part does more than move data, which torch does by changing strides."""
-    return any(not is_view(node) for node in nodes if target_of(node) != "getitem")
+    """Whether a part computes something: what only moves or makes data costs torch less."""
+    return any(target_of(node) not in _MOVING for node in nodes)
 
 
 def _reason(node: Any, known: dict[str, str]) -> str:

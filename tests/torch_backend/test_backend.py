@@ -221,6 +221,16 @@ def test_the_fused_encoder_layer_is_taken_apart(
     assert not caplog.records
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_are_unrolled(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    module = getattr(nn, kind)(4, 6, 2, bidirectional=True, batch_first=True).eval()
+    allowed = torch._dynamo.config.patch(allow_rnn=True)
+    with allowed, caplog.at_level(logging.WARNING, "isoform.torch"):
+        found = compiled(module)(x := torch.randn(2, 5, 4))
+    torch.testing.assert_close(found, module(x), rtol=1e-5, atol=1e-5)
+    assert not caplog.records
+
+
 def test_modules_are_compared() -> None:
     first = nn.Linear(4, 3).eval()
 
