@@ -102,7 +102,8 @@ def _run(tuner: ReuseTuner, kernels: Sequence[KernelToTune], reuse: str) -> None
         return
     plan = tuner.run_plan(kernels, hops, lambda program: place(program, CpuOptions(1)))
     print(
-        f"{len(plan.arcs)} nests, {plan.in_full} tuned in full, {len(plan.bridges)} bridges",
+        f"{len(plan.arcs)} nests, {plan.known} known, {plan.in_full} tuned in full, "
+        f"{len(plan.bridges)} bridges",
         file=sys.stderr,
     )
 

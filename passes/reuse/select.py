@@ -48,7 +48,12 @@ class ReusePlan:
     @property
     def in_full(self) -> int:
         """How many nests are tuned without another's program."""
-        return sum(arc.parent is None for arc in self.arcs)
+        return sum(arc.parent is None and arc.cost > 0 for arc in self.arcs)
+
+    @property
+    def known(self) -> int:
+        """How many nests were tuned before."""
+        return sum(arc.parent is None and arc.cost == 0 for arc in self.arcs)
 
 
 def select(
@@ -58,6 +63,7 @@ def select(
     pair_costs: PairCost = pair_cost,
     sketches: Sketches | None = sketches_of,
     without: Collection[OperatorNest] = (),
+    known: Collection[OperatorNest] = (),
 ) -> ReusePlan:
     """A cheap plan for these nests; `hops` 0 uses no bridges, None all of them.
 
@@ -66,6 +72,7 @@ def select(
     Args:
         sketches: those of a bridge, which must be its nests'; None: they always are.
         without: bridges that cannot be used.
+        known: other nests that are tuned already; they cost nothing, and are used if it helps.
 
     >>> tiled = ("multi-level-tile",)
     >>> rows = [OperatorNest("matmul", tiled, (1, n, 64), (64,)) for n in (64, 128, 256)]
@@ -73,29 +80,31 @@ def select(
     >>> plan.in_full, plan.bridges
     (1, ())
     """
-    arcs: list[Arc] = []
+    arcs, costs = list[Arc](), (root_costs, pair_costs)
     joined: list[OperatorNest] = []
     for group in groups_of(nests):
         more = [one for one in bridges(group, hops, sketches) if one not in without]
-        found = _tree(group, more, root_costs, pair_costs)
+        tuned = [one for one in dict.fromkeys(known) if one.group == group[0].group]
+        found = _tree(group, more, [one for one in tuned if one not in group], costs)
         arcs += found
-        joined += [arc.child for arc in found if arc.child in more]
+        joined += [arc.child for arc in found if arc.child in more and arc.child not in tuned]
     return ReusePlan(tuple(arcs), tuple(joined))
 
 
 def _tree(
     group: Sequence[OperatorNest],
     more: Sequence[OperatorNest],
-    root_costs: RootCost,
-    pair_costs: PairCost,
+    tuned: Sequence[OperatorNest],
+    costs: tuple[RootCost, PairCost],
 ) -> list[Arc]:
-    numbers = {nest: k for k, nest in enumerate((*group, *more), start=1)}
-    nests = list(numbers)
-    costs: dict[tuple[int, int], float] = {(ROOT, k): root_costs(n) for n, k in numbers.items()}
+    in_full, from_another = costs
+    nests = list(dict.fromkeys((*group, *more, *tuned)))
+    numbers = {nest: k for k, nest in enumerate(nests, start=1)}
+    weights = {(ROOT, k): 0.0 if n in tuned else in_full(n) for n, k in numbers.items()}
     for a, b in reuse_pairs(nests):
-        costs[numbers[b], numbers[a]] = pair_costs(a, b)
-    parents = steiner_tree(costs, range(1, len(group) + 1))
-    return [_arc(parents, k, nests, costs) for k in _parents_first(parents)]
+        weights[numbers[b], numbers[a]] = from_another(a, b)
+    parents = steiner_tree(weights, range(1, len(group) + 1))
+    return [_arc(parents, k, nests, weights) for k in _parents_first(parents)]
 
 
 def _arc(parents: dict[int, int], k: int, nests: Sequence[OperatorNest], costs: Arcs) -> Arc:

@@ -8,7 +8,7 @@ node: the first of them stands for all. What the database has decided costs noth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...dialects.executor import kept_workers
 from ...dialects.program import Program
@@ -16,8 +16,8 @@ from ...dialects.schedule import Schedule
 from ..reuse import OperatorNest, ReusePlan, operator_of, select
 from .reuse_rounds import MOST_TRIALS, ReuseRounds, Side
 from .schedule_cost import KnownTrials
-from .tune_kernels import KernelToTune, Progress, Tuner, kernels_of
-from .tuned_kernels import DECIDED
+from .tune_kernels import KernelToTune, Progress, Tuner, kernel_from, kernels_of
+from .tuned_kernels import DECIDED, kernel_of
 
 REUSE = {"none": None, "direct": 0, "bridges": 1}
 """The hops of each choice of `--reuse`."""
@@ -36,7 +36,10 @@ class ReuseTuner(Tuner):
         nodes: dict[OperatorNest, list[KernelToTune]] = {}
         for kernel in kernels:
             nodes.setdefault(kernel.nest, []).append(kernel)
-        plan = self._plan(nodes, hops, place)
+        nests = list(nodes)
+        for kernel in self._decided(kernels):
+            nodes.setdefault(kernel.nest, []).insert(0, kernel)
+        plan = self._plan(nests, nodes, hops, place)
         with kept_workers():
             for number, arc in enumerate(plan.arcs):
                 first, *others = nodes[arc.child]
@@ -47,27 +50,41 @@ class ReuseTuner(Tuner):
         return plan
 
     def _plan(
-        self, nodes: dict[OperatorNest, list[KernelToTune]], hops: int, place: Place
+        self,
+        nests: Sequence[OperatorNest],
+        nodes: dict[OperatorNest, list[KernelToTune]],
+        hops: int,
+        place: Place,
     ) -> ReusePlan:
         """The plan; kernels of its bridges are added to the nodes."""
         useless = set[OperatorNest]()
-        nests = list(nodes)
+        known = [nest for nest in nodes if nest not in nests]
 
         def in_full(nest: OperatorNest) -> float:
             known = nest in nodes and self._is_decided(nodes[nest][0])
             return 0.0 if known else float(self.options.trials)
 
         def from_another(a: OperatorNest, b: OperatorNest) -> float:
-            return float(min(MOST_TRIALS, self.options.trials))
+            return min(MOST_TRIALS, self.options.trials) + _distance(a, b)
 
         while True:
-            plan = select(nests, hops, in_full, from_another, None, useless)
+            plan = select(nests, hops, in_full, from_another, None, useless, known)
             made = {nest: _bridge_kernel(nest, place) for nest in plan.bridges}
             missing = {nest for nest, kernel in made.items() if kernel is None}
             if not missing:
                 nodes |= {nest: [kernel] for nest, kernel in made.items() if kernel is not None}
                 return plan
             useless |= missing
+
+    def _decided(self, kernels: Sequence[KernelToTune]) -> Iterator[KernelToTune]:
+        """The other kernels that the database has decided on this processor."""
+        own = {kernel.task.signature for kernel in kernels}
+        for entry in self.database.file.ops.values():
+            processor, signature = kernel_of(entry)
+            if entry.algorithm == DECIDED and processor == self.processor and signature not in own:
+                kernel = kernel_from(signature)
+                if kernel is not None:
+                    yield kernel
 
     def _is_decided(self, kernel: KernelToTune) -> bool:
         entry = self.database.entry(kernel.task.signature, self.processor)
@@ -107,6 +124,12 @@ def _best_of(trials: KnownTrials) -> Schedule:
     ratios = {s: math.inf if r is None else r for s, r in trials.ratios.items()}
     ratios.setdefault(trials.space.default, 1.0)
     return min(ratios, key=lambda s: (ratios[s], s.text))
+
+
+def _distance(a: OperatorNest, b: OperatorNest) -> float:
+    """How far loops are apart, in doublings: of equal costs the nearest parent is the best."""
+    pairs = zip(a.loops, b.loops, strict=True)
+    return math.fsum(abs(math.log2(one / other)) for one, other in pairs)
 
 
 def _bridge_kernel(nest: OperatorNest, place: Place) -> KernelToTune | None:

@@ -8,7 +8,9 @@ for a while, or another one, changes it little.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import re
 import statistics
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -111,18 +113,40 @@ def task_of(op: KernelOp, constants: Container[SSAValue]) -> KernelTask:
     return task
 
 
+def op_of(signature: str) -> tuple[KernelOp, set[SSAValue]]:
+    """The kernel of a task's signature, and those of its operands that are constants.
+
+    Its operands are arguments of a function.
+    """
+    text, _, last = signature.rpartition(" constants ")
+    body, _, types = text.rpartition(" on ")
+    names = re.findall(r"= (%\w+)", body[: body.index("{")].partition(" = ")[2])
+    parser = Parser(_context(), types)
+    kinds = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+    arguments = dict(zip(names, map(str, kinds), strict=True))
+    head = ", ".join(f"{name}: {kind}" for name, kind in arguments.items())
+    text = f"func.func private @f({head}) {{ {body} func.return }}"
+    parsed = Parser(_context(), text).parse_module()
+    op = next(op for op in parsed.walk() if isinstance(op, KernelOp))
+    return op, {op.inputs[k] for k in json.loads(last)}
+
+
 def kernel_in(program: Program) -> KernelOp:
     """The kernel of a task's program."""
     ops = program.main.body.block.ops
     return next(op for op in ops if isinstance(op, KernelOp) and MEASURED in op.attributes)
 
 
-def program_of(task: KernelTask, seed: int) -> Program:
-    """The program of a task, its weights drawn."""
+def _context() -> Context:
     context = Context()
     for dialect in (Builtin, Func, Arith, Math, GRAPH, ALGEBRA, KERNEL):
         context.load_dialect(dialect)
-    module = Parser(context, task.text).parse_module()
+    return context
+
+
+def program_of(task: KernelTask, seed: int) -> Program:
+    """The program of a task, its weights drawn."""
+    module = Parser(_context(), task.text).parse_module()
     program = Program(module, Weights())
     for position, op in enumerate(program.main.body.block.ops):
         if isinstance(op, WeightOp):

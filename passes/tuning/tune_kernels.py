@@ -27,7 +27,15 @@ from ..margins import ACCEPT
 from ..reuse import OperatorNest, kernel_nest
 from .evolution import Evolution
 from .schedule_cost import KnownTrials, learned
-from .trial import KernelTask, TrialAnswer, TrialRequest, measure_trials, processor_here, task_of
+from .trial import (
+    KernelTask,
+    TrialAnswer,
+    TrialRequest,
+    measure_trials,
+    op_of,
+    processor_here,
+    task_of,
+)
 from .tuned_kernels import DECIDED, TunedKernels
 
 BATCH = 16
@@ -108,16 +116,38 @@ def kernels_of(program: Program) -> list[KernelToTune]:
     return list(found.values())
 
 
-def _to_tune(op: KernelOp, constants: Container[SSAValue]) -> KernelToTune | None:
-    if op.result in constants:
+def kernel_from(signature: str) -> KernelToTune | None:
+    """A kernel to start others from, by its signature in the database; it cannot be measured.
+
+    None if it is not a kernel of today's spaces.
+    """
+    op, constants = op_of(signature)
+    space = _space_of(op, constants)
+    if space is None:
         return None
+    return KernelToTune(KernelTask("", signature), space, 0, _nest_of(op, space))
+
+
+def _to_tune(op: KernelOp, constants: Container[SSAValue]) -> KernelToTune | None:
+    space = None if op.result in constants else _space_of(op, constants)
+    if space is None:
+        return None
+    size = sum(byte_size(tensor_type(value)) for value in (*op.inputs, op.result))
+    return KernelToTune(task_of(op, constants), space, size, _nest_of(op, space))
+
+
+def _space_of(op: KernelOp, constants: Container[SSAValue]) -> Space | None:
+    """The space of a kernel, if there is something to choose."""
     space = CPU.generator().space(op, constants)
     if space is None or all(len(values) == 1 for values in space.dimensions.values()):
         return None
-    size = sum(byte_size(tensor_type(value)) for value in (*op.inputs, op.result))
+    return space
+
+
+def _nest_of(op: KernelOp, space: Space) -> OperatorNest:
+    """Its loops; kernels are alike whose spaces have the same entries and ways to read B."""
     right = map(str, space.dimensions.get("right", ()))
-    nest = kernel_nest(op, (space.kind, *space.dimensions, *right))
-    return KernelToTune(task_of(op, constants), space, size, nest)
+    return kernel_nest(op, (space.kind, *space.dimensions, *right))
 
 
 class Tuner:

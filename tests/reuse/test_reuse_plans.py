@@ -74,6 +74,15 @@ def test_a_family_of_shapes_needs_one_tuning_in_full() -> None:
     assert len(reuse_pairs(family)) == 30
 
 
+def test_known_nests_cost_nothing_and_others_start_from_them() -> None:
+    known = product(1, 512, 768, 768)
+    plan = select([product(1, 256, 768, 768)], hops=0, known=[known])
+    assert (plan.in_full, plan.known) == (0, 1)
+    assert [arc.parent for arc in plan.arcs] == [None, known]
+    far = product(12, 128, 128, 64)
+    assert select([far], hops=0, known=[known]).arcs == select([far], hops=0).arcs
+
+
 def test_parents_come_before_children() -> None:
     seen: list[OperatorNest | None] = [None]
     for arc in select(operator_sets.bert()).arcs:

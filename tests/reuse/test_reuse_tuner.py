@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isoform.compiler import cli
+from isoform.compiler import cli, zoo
 from isoform.compiler.commands.operator_list import read_operators
 from isoform.compiler.targets.levels import place
 from isoform.dialects.program import Program
@@ -18,7 +18,7 @@ from isoform.passes.tuning import tune_kernels
 from isoform.passes.tuning.reuse_rounds import MOST_TRIALS, ROLES, ReuseRounds, Side
 from isoform.passes.tuning.reuse_tuner import ReuseTuner
 from isoform.passes.tuning.trial import Trial, TrialAnswer, TrialRequest, processor_here
-from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernels_of
+from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernel_from, kernels_of
 from isoform.passes.tuning.tuned_kernels import TunedKernels
 
 FAMILY = "".join(f"matmul m={m} k=64 n=64\n" for m in (16, 32, 64, 128))
@@ -91,6 +91,29 @@ def test_what_is_decided_costs_nothing_and_serves_others(clock: Clock, tmp_path:
     assert len(clock.asked) == after
 
 
+def test_another_programs_kernels_serve_a_new_extent(clock: Clock, tmp_path: Path) -> None:
+    """The nearest of them is the parent."""
+    run("matmul m=32 k=64 n=64\nmatmul m=256 k=64 n=64\n", tmp_path)
+    before = len(clock.asked)
+    plan, database = run("matmul m=224 k=64 n=64\n", tmp_path)
+    assert (plan.in_full, plan.known) == (0, 1)
+    assert [arc.parent.text for arc in plan.arcs if arc.parent] == ["matmul [1, 256, 64 | 64]"]
+    assert len(clock.asked) - before <= MOST_TRIALS + 3
+    assert len(database.file.ops) == 3
+
+
+@pytest.mark.parametrize("name", ["dcgan", "squeezenet", "bert-base"])
+def test_a_kernel_is_read_back_from_its_signature(name: str) -> None:
+    sizes = {"layers": 1, "vocabulary": 8} if name == "bert-base" else {}
+    found = kernels_of(place(zoo.build(name, **sizes)))
+    assert len(found) > 4
+    for kernel in found:
+        again = kernel_from(kernel.task.signature)
+        assert again is not None
+        assert (again.nest, again.space.kind) == (kernel.nest, kernel.space.kind)
+        assert again.space.dimensions == kernel.space.dimensions
+
+
 def test_a_bridge_is_tuned_where_it_saves_a_tuning_in_full(clock: Clock, tmp_path: Path) -> None:
     direct, _ = run(APART, tmp_path, hops=0)
     assert direct.in_full == 2
@@ -111,7 +134,7 @@ def test_the_command_follows_a_plan(
     assert cli.main([*arguments, "--reuse", "direct"]) == 0
     printed = capsys.readouterr()
     assert "4 of 4 kernels tuned" in printed.out
-    assert "4 nests, 1 tuned in full, 0 bridges" in printed.err
+    assert "4 nests, 0 known, 1 tuned in full, 0 bridges" in printed.err
 
 
 @pytest.mark.parametrize("seed", range(6))
