@@ -22,18 +22,15 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from .builder_ops import CLASSES, GraphOps
 from .errors import UserError, did_you_mean
-from .graph import OPS, ConstantOp, GraphOp, WeightOp
+from .graph import ConstantOp, WeightOp
 from .program import Program, location, name_value, named
 from .types import Array, from_numpy, shape_of, tensor
 from .weights import Weights
 
-_CLASSES: dict[str, type[GraphOp]] = {
-    op.name.removeprefix("graph."): op for op in OPS if issubclass(op, GraphOp)
-}
 
-
-class GraphBuilder:
+class GraphBuilder(GraphOps):
     """Collects one program; see the module's text."""
 
     def __init__(self) -> None:
@@ -107,10 +104,10 @@ class GraphBuilder:
         self, op_name: str, *operands: SSAValue, results: int = 1, **properties: Any
     ) -> SSAValue:
         """Append the op `graph.<op_name>`; raises UserError as its inference does."""
-        cls = _CLASSES.get(op_name)
+        cls = CLASSES.get(op_name)
         if cls is None:
             raise UserError(
-                f"the graph dialect has no op '{op_name}'", hint=did_you_mean(op_name, _CLASSES)
+                f"the graph dialect has no op '{op_name}'", hint=did_you_mean(op_name, CLASSES)
             )
         return self.append(cls(*operands, results=results, **properties))
 
@@ -118,12 +115,6 @@ class GraphBuilder:
         """`graph.split`, the one op with several results."""
         first = self.op("split", x, results=len(sizes), axis=axis, sizes=list(sizes))
         return list(first.owner.results)  # pyright: ignore
-
-    def __getattr__(self, name: str) -> Callable[..., SSAValue]:
-        op_name = name.removesuffix("_")  # `and_`, `or_`, `not_`: Python keywords
-        if op_name not in _CLASSES:
-            raise AttributeError(f"the graph dialect has no op '{op_name}'")
-        return lambda *operands, **properties: self.op(op_name, *operands, **properties)
 
     def expand(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Broadcast as numpy does: align shapes at the right. No op where nothing changes."""

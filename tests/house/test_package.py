@@ -90,6 +90,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     rules = (ROOT / "passes").rglob("*.rules")
     shim = (ROOT / "testing" / "cuda_emulator" / "shim").iterdir()
     exports = (ROOT / "compiler" / "zoo" / "exports").iterdir()
-    data = (*rules, *shim, *exports)
+    stubs = (ROOT / "dialects").glob("*.pyi")
+    data = (*rules, *shim, *exports, *stubs)
     expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}
     assert shipped == {*expected, "isoform/py.typed"}
