@@ -41,14 +41,14 @@ __all__ = [
 def save(program: Program, path: str | Path) -> None:
     """Write a program whole: IR text with its weights beside it (`.mlir`), or `.onnx`.
 
-    Only weights that the module uses are written.
+    Only weights that the module uses are written. `-` is standard output, for IR text alone.
 
     Raises:
         UserError: the file cannot be written, or is an `.onnx` of a program below graph level.
     """
     path = Path(path)
-    match path.suffix.lower():
-        case ".mlir":
+    match "stdout" if str(path) == "-" else path.suffix.lower():
+        case ".mlir" | "stdout":
             save_mlir(program, path)
         case ".onnx":
             from ..lowering.graph_to_onnx.exporter import export_onnx

@@ -13,7 +13,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..dialects.errors import UsageError, UserError, did_you_mean
+from ..dialects.errors import UsageError, UserError, did_you_mean, loudness
+from .commands.cli_help import completion, examples, overview
+from .commands.diagnostics import show_errors
 from .commands.opt_arguments import ArgumentParser
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 
@@ -32,7 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except UserError as error:
-        return _fail(str(error), arguments, 2 if isinstance(error, UsageError) else 1)
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        show_errors(error, "isoform: error: ", {}, sys.stderr.isatty())
+        return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
         drop_output()
         return 1
@@ -57,6 +62,11 @@ def _give_blas_one_thread() -> None:
 
 
 def _run(parsed: Arguments) -> int:
+    with loudness(parsed.verbose - parsed.quiet):
+        return _run_with_plugins(parsed)
+
+
+def _run_with_plugins(parsed: Arguments) -> int:
     plugins: list[str] = getattr(parsed, "plugin", [])
     if not plugins:
         return _command(parsed.command)(parsed)
@@ -75,6 +85,8 @@ def _fail(text: str, arguments: Sequence[str], status: int) -> int:
 
 def _command(name: str) -> Command:
     """Import the function of a subcommand."""
+    if name == "completion":
+        return _completion_command
     if name == "bench":
         from .commands.bench import bench_command
 
@@ -100,17 +112,46 @@ def _command(name: str) -> Command:
     return cast(Command, getattr(commands, f"{name}_command"))
 
 
+def _completion_command(arguments: Arguments) -> int:
+    """`isoform completion SHELL`: print the script."""
+    if arguments.of == "isoform":
+        parser = _parsers()[0]
+    else:
+        from .opt import argument_parser
+
+        parser = argument_parser()
+    print(completion(parser, arguments.shell), end="")
+    return 0
+
+
+def _parsers() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
+    """The parser of the whole command line, and those of the commands."""
+    parser = _Overview("isoform", allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=ArgumentParser
+    )
+    known = {name: add(subparsers, name) for name, add in COMMANDS.items()}
+    parser.summaries = {name: str(found.description) for name, found in known.items()}
+    return parser, known
+
+
+class _Overview(ArgumentParser):
+    """The parser of the whole command line: its help shows commands in groups."""
+
+    summaries: dict[str, str]
+
+    def format_help(self) -> str:
+        return overview(self.summaries)
+
+
 def parse_arguments(arguments: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
         UsageError: it is malformed.
     """
-    parser = ArgumentParser("isoform", description=__doc__, allow_abbrev=False)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
-    known = {name: add(subparsers, name) for name, add in COMMANDS.items()}
+    parser, known = _parsers()
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     if chosen is not None and chosen not in known:
         hint = did_you_mean(chosen, known) or f"commands are {', '.join(known)}"
@@ -144,22 +185,27 @@ STRICT_NAN_HELP = "leave out rewrites that change infinities or NaN"
 
 def _parser(subparsers: Any, name: str, help_: str) -> ArgumentParser:
     parser: ArgumentParser = subparsers.add_parser(
-        name, help=help_, description=help_, allow_abbrev=False
+        name, help=help_, description=help_, allow_abbrev=False, epilog=examples(name)
     )
-    parser.add_argument(
-        "--traceback", action="store_true", help="show Python's traceback of errors"
-    )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument_group("what is told").add_argument
+    add("-q", "--quiet", action="store_true", help="only errors; the exit status says the rest")
+    add("-v", "--verbose", action="store_true", help="tell on stderr what is being done")
+    add("--traceback", action="store_true", help="show Python's traceback of errors")
     return parser
 
 
 def _model(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME")
+    parser.add_argument(
+        "model", metavar="MODEL", help="FILE.onnx, FILE.mlir, FILE.pt2, zoo:NAME, or - (stdin)"
+    )
     _binding(parser)
 
 
 def _binding(parser: ArgumentParser, seed: bool = True) -> None:
     """Add the flags that decide the program; without `seed` that flag is for other draws."""
-    parser.add_argument(
+    add = parser.add_argument_group("which program").add_argument
+    add(
         "--shape",
         action="append",
         default=[],
@@ -167,12 +213,12 @@ def _binding(parser: ArgumentParser, seed: bool = True) -> None:
         metavar="NAME=1,3,224,224",
         help="bind the dynamic dims of an input (repeatable)",
     )
-    parser.add_argument("--batch", type=_positive, default=1, help="batch size of a zoo model")
+    add("--batch", type=_positive, default=1, help="batch size of a zoo model")
     name = "--seed" if seed else "--zoo-seed"
     text = "of drawn weights and inputs (0)" if seed else "of a zoo model's weights (0)"
-    parser.add_argument(name, type=_whole, default=0, metavar="N", help=text)
+    add(name, type=_whole, default=0, metavar="N", help=text)
     text = "a file that adds dialects and passes (repeatable)"
-    parser.add_argument("--plugin", action="append", default=[], metavar="FILE.py", help=text)
+    add("--plugin", action="append", default=[], metavar="FILE.py", help=text)
 
 
 def _json(parser: ArgumentParser) -> None:
@@ -184,21 +230,22 @@ def _threads(parser: ArgumentParser, default: int | None, text: str) -> None:
 
 
 def _measuring(parser: ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument_group("kernels and floats").add_argument
+    add(
         "--effort",
         choices=("quick", "default", "max"),
         default="default",
         help="how much is measured: nothing, algorithms, or register blocks too (default)",
     )
-    parser.add_argument(
+    add(
         "--tolerance",
         type=_tolerance,
         default=1e-5,
         metavar="E",
         help="relative error that an inexact algorithm may add (1e-5); 0 admits none",
     )
-    parser.add_argument("--fast-math", action="store_true", help=FAST_MATH_HELP)
-    parser.add_argument("--strict-nan", action="store_true", help=STRICT_NAN_HELP)
+    add("--fast-math", action="store_true", help=FAST_MATH_HELP)
+    add("--strict-nan", action="store_true", help=STRICT_NAN_HELP)
 
 
 def _target(parser: ArgumentParser) -> None:
@@ -428,6 +475,14 @@ def _add_tune(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
+def _add_completion(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "print a script that completes commands and flags")
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for which shell")
+    drivers = ("isoform", "isoform-opt")
+    parser.add_argument("--of", choices=drivers, default="isoform", help="of which command")
+    return parser
+
+
 COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "check": _add_check,
     "import": _add_import,
@@ -440,6 +495,7 @@ COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "bisect": _add_bisect,
     "rules": _add_rules,
     "tune": _add_tune,
+    "completion": _add_completion,
 }
 
 if __name__ == "__main__":

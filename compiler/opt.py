@@ -97,10 +97,7 @@ class IsoformOpt(xDSLOptMain):
         self.available_frontends = dict(universe.all_frontends)
         self.available_targets = dict(universe.all_targets)
         self.available_passes = dict(universe.all_passes)
-        parser = ArgumentParser("isoform-opt", description=__doc__, allow_abbrev=False)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        parser.epilog = EXAMPLES
-        self.register_all_arguments(parser)
+        parser = self.argument_parser()
         self.args = parser.parse_args(arguments)
         self.plugins = [load_plugin(path) for path in cast(list[str], self.args.plugin)]
         for plugin in self.plugins:
@@ -117,6 +114,14 @@ class IsoformOpt(xDSLOptMain):
         self.recorder = RewriteRecorder()
         self.texts: dict[str, str] = {}
         self.timing = TimingTree()
+
+    def argument_parser(self) -> ArgumentParser:
+        """The parser of the command line."""
+        parser = ArgumentParser("isoform-opt", description=__doc__, allow_abbrev=False)
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+        parser.epilog = EXAMPLES
+        self.register_all_arguments(parser)
+        return parser
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add xDSL's flags and ours."""
@@ -369,6 +374,11 @@ class IsoformOpt(xDSLOptMain):
             sys.stdout.flush()
         else:
             write_whole(path, text)
+
+
+def argument_parser() -> ArgumentParser:
+    """The parser of `isoform-opt`, for completion."""
+    return IsoformOpt([]).argument_parser()
 
 
 @contextmanager

@@ -6,7 +6,9 @@ ours.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import SequenceMatcher, get_close_matches
 
 
@@ -93,8 +95,36 @@ def raise_all(errors: "list[UserError]") -> None:
     raise first
 
 
+# -1 prints no warnings, 1 tells what is being done (`-q`, `-v`).
+_LOUDNESS: ContextVar[int] = ContextVar("loudness", default=0)
+
+
+@contextmanager
+def loudness(level: int) -> Generator[None]:
+    """Print less (-1) or more (1) on stderr in the block; errors are always told."""
+    token = _LOUDNESS.set(level)
+    try:
+        yield
+    finally:
+        _LOUDNESS.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether only errors are wanted."""
+    return _LOUDNESS.get() < 0
+
+
+def say(text: str) -> None:
+    """Print on stderr what is being done, where that was asked for."""
+    if _LOUDNESS.get() > 0:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
 def warn(text: str, where: str | None = None) -> None:
     """Print a warning on stderr: something was done differently than the user may expect."""
+    if is_quiet():
+        return
     location = "" if where is None else f"{where}: "
     sys.stderr.write(f"isoform: warning: {one_line(location + text)}\n")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...dialects.executor import LocalExecutor
 from ...dialects.files import write_whole
 from ...passes.rules.rule import PROOFS, Rule, operator_count
-from ...passes.rules.rule_set import read_rules, shipped, shipped_names
+from ...passes.rules.rule_set import check_set_or_file, read_rules, shipped, shipped_names
 from ...passes.rules.rule_text import print_rules, term_text
 from .subcommands import check_folders, print_json, table
 
@@ -54,6 +54,7 @@ def _generate(arguments: Namespace) -> int:
 def _rules(arguments: Namespace) -> Sequence[Rule]:
     """Every rule of the set or file, whatever its proof."""
     name = arguments.rules
+    check_set_or_file(name)
     return shipped(name) if name in shipped_names() else read_rules(name)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.errors import UsageError, UserError, one_line
+from ...dialects.errors import UsageError, UserError, is_quiet, one_line, say
 from ...dialects.files import read_json, write_whole
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
@@ -44,7 +44,7 @@ def load_model(arguments: Namespace) -> Program:
 def check_folders(*paths: str | None) -> None:
     """Refuse an output whose folder is missing, before any work is done."""
     for path in paths:
-        if path is not None and not Path(path).resolve().parent.is_dir():
+        if path not in (None, "-") and not Path(path).resolve().parent.is_dir():
             raise UserError("cannot write file: its folder does not exist", where=path)
 
 
@@ -65,7 +65,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def import_command(arguments: Namespace) -> int:
     """`isoform import MODEL -o OUT.mlir`."""
-    if Path(arguments.output).suffix.lower() != ".mlir":
+    if arguments.output != "-" and Path(arguments.output).suffix.lower() != ".mlir":
         raise UserError("an import is written as OUT.mlir", where=arguments.output)
     check_folders(arguments.output)
     api.save(load_model(arguments), arguments.output)
@@ -191,7 +191,7 @@ def optimize_command(arguments: Namespace) -> int:
     """`isoform optimize MODEL -o OUT`."""
     emit = _emit_level(arguments)
     check_folders(arguments.output, arguments.report, arguments.certificate)
-    if arguments.certificate is not None and arguments.output is None:
+    if arguments.certificate is not None and arguments.output in (None, "-"):
         raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
     program = load_model(arguments)
     with interrupts("what was found is compared and written; Ctrl-C again stops") as seen:
@@ -232,7 +232,9 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
         if arguments.json:
             print_json(better.report)
-        else:
+        elif arguments.output == "-":
+            say(explain(better.report))
+        elif not is_quiet():
             print(explain(better.report))
 
 
@@ -299,7 +301,8 @@ def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> N
 
 def _emit_level(arguments: Namespace) -> str:
     """The level the output is written at; wrong combinations fail before any work."""
-    suffix = Path(arguments.output).suffix.lower() if arguments.output is not None else ".mlir"
+    to_file = arguments.output not in (None, "-")
+    suffix = Path(arguments.output).suffix.lower() if to_file else ".mlir"
     if suffix not in (".mlir", ".onnx"):
         raise UserError("an output is FILE.mlir or FILE.onnx", where=arguments.output)
     if suffix == ".onnx":

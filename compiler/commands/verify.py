@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from ...dialects.errors import UsageError
+from ...dialects.errors import UsageError, is_quiet
 from ...dialects.program import Program
 from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
 from ...passes.same_interface import check_comparable
@@ -31,7 +31,7 @@ def verify_command(arguments: Namespace) -> int:
     verdict = compare(first, second, seed=seed, budget=budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
-    else:
+    elif not is_quiet():
         print(in_words(verdict))
     return 0 if verdict.is_equal else 1
 

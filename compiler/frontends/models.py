@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program
-from .program_file import read_program
+from ...dialects.weights import Weights
+from .program_file import program_of, read_program
+from .source import SourceText
+
+# In the place of a file: standard input.
+STDIN = "-"
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -17,6 +24,8 @@ def load(
     path_or_name: str | Path, shapes: Shapes | None = None, batch: int = 1, seed: int = 0
 ) -> Program:
     """Load a program: an `.onnx`, `.mlir` or (from torch.export) `.pt2` file, or `zoo:NAME`.
+
+    `-` is standard input: IR text, whose weights are looked for in the working folder, or ONNX.
 
     An ONNX model whose shapes depend on what it is given (dims without a number that `shapes` does
     not bind, sizes that are inputs) is a `DynamicProgram`. `compile` takes it; what needs fixed
@@ -35,6 +44,8 @@ def load(
     name = str(path_or_name)
     if name.startswith("zoo:"):
         return _zoo(name.removeprefix("zoo:"), shapes, batch, seed)
+    if name == STDIN:
+        return _stdin(shapes or {})
     path = Path(path_or_name)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -61,6 +72,26 @@ def load_static(
     return found
 
 
+def _stdin(shapes: Shapes) -> Program:
+    """The program on standard input: IR text if it is text, otherwise ONNX."""
+    data = sys.stdin.buffer.read()
+    if not data:
+        raise UserError("nothing is there", where="stdin")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        return _with_shapes(program_of(SourceText("stdin", text), Path("stdin")), shapes)
+    with tempfile.TemporaryDirectory(prefix="isoform-") as folder:
+        path = Path(folder) / "stdin.onnx"
+        path.write_bytes(data)
+        program = _onnx(path, shapes)
+        program.weights = Weights(dict(program.weights.items()))  # the file is about to go
+    program.source = "stdin"
+    return program
+
+
 def _onnx(path: Path, shapes: Shapes) -> Program:
     from ...lowering.onnx_to_graph import load_dynamic, load_model
 
@@ -68,7 +99,10 @@ def _onnx(path: Path, shapes: Shapes) -> Program:
 
 
 def _mlir(path: Path, shapes: Shapes) -> Program:
-    program = read_program(path)
+    return _with_shapes(read_program(path), shapes)
+
+
+def _with_shapes(program: Program, shapes: Shapes) -> Program:
     for name, dims in shapes.items():
         _check_shape(program, name, dims)
     return program

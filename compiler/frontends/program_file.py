@@ -6,13 +6,14 @@ file a program still parses, verifies and optimises; operations that need the da
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import CallOp
 
 from ...dialects.deadline import check_time
-from ...dialects.errors import UserError
+from ...dialects.errors import UserError, warn
 from ...dialects.files import read_whole, write_whole
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program, check_names, main_of
@@ -49,7 +50,15 @@ def read_program(path: Path) -> Program:
     Raises:
         UserError: the file cannot be read or parsed, or names weights outside its folder.
     """
-    source = SourceText.decode(str(path), read_whole(path))
+    return program_of(SourceText.decode(str(path), read_whole(path)), path)
+
+
+def program_of(source: SourceText, path: Path) -> Program:
+    """The program of a text; its weights are looked for beside `path`.
+
+    Raises:
+        UserError: as `read_program`.
+    """
     program = parse(source.text, source.name)
     side = weights_file(path, program)
     if side is not None:
@@ -87,9 +96,16 @@ def used_weights(module: ModuleOp) -> list[str]:
 def save_mlir(program: Program, path: Path) -> None:
     """Write `path` and, if the program has its weights, NAME.safetensors beside it.
 
+    `-` is standard output, for the text alone.
+
     Raises:
         UserError: a file cannot be written, or some weights are missing.
     """
+    if str(path) == "-":
+        sys.stdout.write(module_text(program.module))
+        if used_weights(program.module):
+            warn("weights are not written to standard output: -o OUT.mlir writes them")
+        return
     names = used_weights(program.module)
     missing = [name for name in names if name not in program.weights]
     module = program.module.clone()
@@ -136,6 +152,7 @@ __all__ = [
     "check_weights",
     "module_text",
     "parse",
+    "program_of",
     "read_program",
     "save_mlir",
     "used_weights",

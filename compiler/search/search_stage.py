@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...dialects.deadline import TimeIsUpError, until
+from ...dialects.errors import say
 from ...dialects.program import Program
 from ...passes.margins import MEASURE
 from ...passes.search_result import SearchResult
@@ -49,6 +50,7 @@ def run_searches(
             partial(measuring.measure_programs, request) if request.unmeasured is None else None
         )
         limits = request.limits(share)
+        say(f"search {strategy.name}: up to {share:.1f} s")
         try:
             with until(request.end):
                 result = strategy.search(found.program, request.costs, limits, measure)
@@ -61,6 +63,15 @@ def run_searches(
                 found.searches.append(search_entry(strategy, SearchResult(program, stop), 0))
             found.searches[-1] |= {"stop_reason": stop, "reason": UNMEASURED[stop]}
         found.seconds[strategy.name] = time.perf_counter() - started
+        say(f"search {strategy.name}: {_outcome(found, strategy.name)}")
         if found.stop_reason == "interrupted":
             break
     return found
+
+
+def _outcome(found: Searched, name: str) -> str:
+    """What the last search came to, in a line."""
+    entry = next((e for e in reversed(found.searches) if e["strategy"] == name), None)
+    if entry is None:
+        return "done"
+    return f"{'kept' if entry['kept'] else 'nothing kept'}: {entry['reason']}"

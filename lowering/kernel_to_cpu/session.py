@@ -304,7 +304,13 @@ class CpuSession:
             if op in self.nests:
                 return lower_node(op, self.nests[op])
             return lower_gather(op, self.isa) if _is_gather(op) else None
-        raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
+        ours = op.name.startswith(("graph.", "algebra."))
+        hint = (
+            "lower to kernel first"
+            if ours
+            else "what runs is made of graph, algebra and kernel ops"
+        )
+        raise UserError("this op has no CPU code", where=where(op), hint=hint)
 
     def _kernel_calls(self, op: KernelOp) -> list[KernelCall]:
         match op:

@@ -38,11 +38,16 @@ def rules_named(name_or_path: str) -> tuple[Rule, ...]:
     if name_or_path in shipped_names():
         accepted = ACCEPTED[name_or_path]
         return tuple(rule for rule in shipped(name_or_path) if rule.proof in accepted)
-    if not name_or_path.endswith(SUFFIX) and not Path(name_or_path).exists():
-        hint = did_you_mean(name_or_path, shipped_names()) or f"or a FILE{SUFFIX}"
-        known = ", ".join(shipped_names())
-        raise UserError(f"no rule set '{name_or_path}'", expected=known, hint=hint)
+    check_set_or_file(name_or_path)
     return tuple(rule for rule in read_rules(name_or_path) if rule.proof != "refuted")
+
+
+def check_set_or_file(name: str) -> None:
+    """Raise UserError for a name that is neither a set's nor a file's."""
+    if name in shipped_names() or name.endswith(SUFFIX) or Path(name).exists():
+        return
+    hint = did_you_mean(name, shipped_names()) or f"or a FILE{SUFFIX}"
+    raise UserError(f"no rule set '{name}'", expected=", ".join(shipped_names()), hint=hint)
 
 
 def read_rules(path: str | Path) -> tuple[Rule, ...]:
