@@ -21,7 +21,7 @@ from .graph.base import property_order
 CLASSES: dict[str, type[GraphOp]] = {
     op.name.removeprefix("graph."): op for op in OPS if issubclass(op, GraphOp)
 }
-_TYPES = {IntegerAttr: int, FloatAttr: float, DenseArrayBase: Sequence[int]}
+_TYPES: dict[Any, Any] = {IntegerAttr: int, FloatAttr: float, DenseArrayBase: Sequence[int]}
 
 
 class GraphOps:

@@ -75,7 +75,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     Raises: UserError where shtab is not installed.
     """
     try:
-        import shtab
+        import shtab  # pyright: ignore[reportMissingImports] - of the extra `completion`
     except ImportError as error:
         hint = "pip install 'isoform[completion]'"
         raise UserError("shtab is not installed", hint=hint) from error

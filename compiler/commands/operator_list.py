@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -84,7 +85,7 @@ def _add(b: GraphBuilder, name: str, kind: str, sizes: Sizes, where: str) -> SSA
     if any(len(values) != rank for values in (kernel, *spread.values())):
         raise UserError("kernel, stride and pad have a number for each of size", where=where)
     x = b.input(f"{name}x", (one["n"], one["c"], *size))
-    geometry = {
+    geometry: dict[str, Any] = {
         "strides": spread["stride"],
         "pads": spread["pad"] * 2,
         "dilations": [1] * rank,

@@ -15,7 +15,7 @@ from .node import OnnxNode
 from .values import NotNative
 
 
-def _window(node: OnnxNode) -> dict[str, list[int] | bool]:
+def _window(node: OnnxNode) -> dict[str, Any]:
     """Properties of a pool."""
     size = list(node.shape(0)[2:])
     kernel, ones = node.ints("kernel_shape"), [1] * len(size)

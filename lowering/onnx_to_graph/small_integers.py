@@ -45,8 +45,9 @@ def widened(node: OnnxNode) -> OnnxNode:
     assert wide is not None
     inputs: list[OnnxValue | None] = []
     for k, value in enumerate(node.inputs):
-        same = value is not None and value.element == narrow
-        inputs.append(OnnxValue.of_ssa(value.name, node.cast(node[k], wide)) if same else value)
+        if value is not None and value.element == narrow:
+            value = OnnxValue.of_ssa(value.name, node.cast(node[k], wide))
+        inputs.append(value)
     return OnnxNode(node.proto, node.version, inputs, node.build, node.fresh)
 
 

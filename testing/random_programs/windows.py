@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -189,7 +190,7 @@ def pool(g: Grower) -> SSAValue:
     """A max or average pool, with each window at least partly inside the image."""
     x = image(g)
     position = window(g, tuple(shape_of(x)[2:]), pad_below_kernel=True)
-    options = {
+    options: dict[str, Any] = {
         "kernel": position.kernel,
         "strides": position.strides,
         "pads": position.pads,
