@@ -39,6 +39,7 @@ class GraphBuilder(GraphOps):
         self._location = ""
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, SSAValue]] = []
+        self._cuts: dict[str, tuple[str, int]] = {}
         self._weight_values: dict[str, SSAValue] = {}
         self._defaults: set[str] = set()
 
@@ -142,9 +143,15 @@ class GraphBuilder(GraphOps):
         finally:
             self._location = before
 
-    def output(self, name: str, value: SSAValue) -> None:
-        """Name a value as the next output."""
+    def output(self, name: str, value: SSAValue, cuts: tuple[str, int] | None = None) -> None:
+        """Name a value as the next output.
+
+        Args:
+            cuts: an output and a dim: the value is how many rows that has, the rest is padding.
+        """
         self._outputs.append((name, value))
+        if cuts is not None:
+            self._cuts[name] = cuts
 
     def build(self, source: str = "") -> Program:
         """Close the program. Raises UserError if it has no output."""
@@ -158,6 +165,6 @@ class GraphBuilder(GraphOps):
             kind,
             Region(self.block),
             arg_attrs=named(self._inputs, self._defaults),
-            res_attrs=named([name for name, _ in self._outputs]),
+            res_attrs=named([name for name, _ in self._outputs], cuts=self._cuts),
         )
         return Program(ModuleOp([main]), self.weights, source)

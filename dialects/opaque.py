@@ -15,7 +15,7 @@ from .errors import UserError
 from .graph import OpaqueOp
 from .index_range import check_node, ints_of
 from .opaque_control import control_operators
-from .opaque_kernels import DOMAINS, NodeCall
+from .opaque_kernels import DOMAINS, Kernel, NodeCall, bounded
 from .program import where
 from .types import Array, Tensor, shape_of, to_numpy
 
@@ -106,12 +106,22 @@ def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
     """onnx.reference with the kernels of `opaque_kernels` instead of its own."""
     from onnx.reference import ReferenceEvaluator
 
-    return ReferenceEvaluator(model, new_ops=list(operators().values()))
+    return ReferenceEvaluator(model, new_ops=[*operators().values(), *_bounded().values()])
 
 
 @lru_cache
 def operators() -> Mapping[str, type[OpRun]]:
     """The kernels as operator classes of onnx.reference, by op type."""
+    return {**_classes(DOMAINS), **control_operators()}
+
+
+@lru_cache
+def _bounded() -> Mapping[str, type[OpRun]]:
+    """Those of the domain `isoform`, whose op types are ONNX's."""
+    return _classes({bounded.DOMAIN: bounded.KERNELS})
+
+
+def _classes(domains: Mapping[str, Mapping[str, Kernel]]) -> dict[str, type[OpRun]]:
     from onnx.reference.op_run import OpRun
 
     def run(self: Any, *inputs: Array | None, **attributes: Any) -> tuple[Array, ...]:
@@ -125,14 +135,13 @@ def operators() -> Mapping[str, type[OpRun]]:
         )
         return tuple(np.asarray(result) for result in type(self).kernel(call))
 
-    ours = {
+    return {
         op_type: type(
             op_type, (OpRun,), {"op_domain": domain, "_run": run, "kernel": staticmethod(kernel)}
         )
-        for domain, kernels in DOMAINS.items()
+        for domain, kernels in domains.items()
         for op_type, kernel in kernels.items()
     }
-    return {**ours, **control_operators()}
 
 
 def _opset(entry: str) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
+    IntegerAttr,
     LocationAttr,
     ModuleOp,
     NameLoc,
@@ -23,19 +24,23 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnknownLoc,
+    i64,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 
+from .cuts import cut
 from .errors import UserError
 from .program_summary import html, summary
-from .types import Tensor, tensor_type
+from .types import Array, Tensor, tensor_type
 from .weights import Weights
 
 NAME = "isoform.name"
 # On an input that may be left out: the weight that it then is.
 DEFAULT = "isoform.default"
+# On an output that is a number of rows: the output that has so many before its padding, the dim.
+CUTS = "isoform.cuts"
 # On a weight or literal made at compile time: the ops that made it, as text.
 EXPRESSION = "isoform.expression"
 # On a module made by passes: the passes, in order, as a pipeline.
@@ -95,6 +100,24 @@ class Program:
 
     def _repr_html_(self) -> str:
         return html(self, *self.remarks())
+
+    @property
+    def cuts(self) -> dict[str, tuple[str, int]]:
+        """Of the outputs that are numbers of rows: whose rows, and along which dim."""
+        attributes = self.main.res_attrs
+        found: dict[str, tuple[str, int]] = {}
+        entries = [] if attributes is None else [entry.data.get(CUTS) for entry in attributes]
+        for name, entry in zip(self.output_names, entries, strict=False):
+            match entry:
+                case ArrayAttr(data=(StringAttr(data=output), IntegerAttr(value=dim))):
+                    found[name] = output, dim.data
+                case _:
+                    pass
+        return found
+
+    def cut(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs without padding: see cuts.py."""
+        return cut(outputs, self.cuts)
 
     def then(self, step: Callable[[Program], Program]) -> Program:
         """The program that `step` makes of this one; a `DynamicProgram` waits until it is bound."""
@@ -169,12 +192,21 @@ def _names(
     return names
 
 
-def named(names: Sequence[str], defaults: Collection[str] = ()) -> ArrayAttr[DictionaryAttr]:
-    """Argument (or result) attributes with the names, and defaults of the same names."""
+def named(
+    names: Sequence[str],
+    defaults: Collection[str] = (),
+    cuts: Mapping[str, tuple[str, int]] | None = None,
+) -> ArrayAttr[DictionaryAttr]:
+    """Argument (or result) attributes with the names, defaults of the same names, and cuts."""
 
     def entry(name: str) -> DictionaryAttr:
-        default = {DEFAULT: SymbolRefAttr(name)} if name in defaults else {}
-        return DictionaryAttr({NAME: StringAttr(name), **default})
+        found: dict[str, Attribute] = {NAME: StringAttr(name)}
+        if name in defaults:
+            found[DEFAULT] = SymbolRefAttr(name)
+        if cuts and name in cuts:
+            output, dim = cuts[name]
+            found[CUTS] = ArrayAttr([StringAttr(output), IntegerAttr(dim, i64)])
+        return DictionaryAttr(found)
 
     return ArrayAttr(entry(name) for name in names)
 

@@ -51,7 +51,7 @@ _VALUE = {
 }
 _SCHEMA = {
     "type": "object",
-    "required": ["format", "isoform", "runtime", "processor", "inputs", "outputs", "files"],
+    "required": ["format", "isoform", "runtime", "processor", "inputs", "outputs", "cuts", "files"],
     "properties": {
         "format": {"type": "integer"},
         "isoform": _TEXT,
@@ -59,6 +59,15 @@ _SCHEMA = {
         "processor": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
         "inputs": {"type": "array", "items": _VALUE},
         "outputs": {"type": "array", "items": _VALUE},
+        "cuts": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "prefixItems": [_TEXT, {"type": "integer"}],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        },
         "files": {"type": "object", "additionalProperties": _TEXT},
         "signature": _TEXT,
     },
@@ -75,9 +84,10 @@ class OpenedSession(Session):
         self._folder = folder
         self.runner = program_store.StoredSession(*found, threads)
         self.inputs, self.outputs = (
-            tuple(ValueInfo(n, np.dtype(d), tuple(s), bool(given)) for n, d, s, given in values)
+            tuple(ValueInfo(n, np.dtype(d), _dims(s), bool(given)) for n, d, s, given in values)
             for values in (manifest["inputs"], manifest["outputs"])
         )
+        self._cuts = {count: (name, dim) for count, (name, dim) in manifest["cuts"].items()}
         self._defaults = _defaults(folder) if DEFAULTS in manifest["files"] else {}
         self._lock = threading.Lock()
         self._closed = False
@@ -172,6 +182,11 @@ def _check_author(text: bytes, manifest: dict[str, Any], folder: Path, sha256: s
             where=str(folder),
             hint="isoform.open(DIR, sha256=...) takes the hash that save() returned",
         )
+
+
+def _dims(shape: list[int]) -> tuple[int | None, ...]:
+    """A shape; -1 is a size that depends on data."""
+    return tuple(None if n < 0 else n for n in shape)
 
 
 def _defaults(folder: Path) -> dict[str, Array]:

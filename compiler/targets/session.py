@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ...dialects import reference
+from ...dialects.cuts import Cuts, cut
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.program_summary import megabytes
@@ -69,7 +70,13 @@ class Session:
         defaults = program.defaults
         self.inputs = tuple(ValueInfo.of(n, t, n in defaults) for n, t in program.inputs.items())
         types = program.outputs
-        self.outputs = tuple(ValueInfo.of(name, types[name]) for name in program.output_names)
+        self._cuts: Cuts = program.cuts
+        dims = dict(self._cuts.values())
+        self.outputs = tuple(
+            ValueInfo.of(name, types[name]).cut(dims.get(name))
+            for name in program.output_names
+            if name not in self._cuts
+        )
         self._defaults = {name: program.weights[key] for name, key in defaults.items()}
         self._lock = threading.Lock()
         self._closed = False
@@ -155,6 +162,11 @@ class Session:
         """The values of inputs that may be left out."""
         return dict(self._defaults)
 
+    @property
+    def cuts(self) -> Cuts:
+        """The outputs whose sizes depend on data."""
+        return self._cuts
+
     def save(self, folder: str | Path) -> str:
         """Write native code, packed weights and plan into a folder; `isoform.open` reads it.
 
@@ -213,12 +225,19 @@ class Session:
         check_out(self.outputs, out or {})
         if self._closed:
             raise UserError("this session is closed")
+        for name in dict(self._cuts.values()).keys() & (out or {}).keys():
+            raise UserError(f"the size of output '{name}' depends on data: it cannot be given")
+        found = self._outputs(self._defaults | checked, out or {})
+        return cut(found, self._cuts) if self._cuts else found
+
+    def _outputs(self, inputs: dict[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
+        """All outputs of the program, those in `out` written there."""
         if not out:
-            return self.runner.run(self._defaults | checked)
+            return self.runner.run(inputs)
         into = getattr(self.runner, "run_into", None)
         if into is not None:
-            return into(self._defaults | checked, out)
-        found = self.runner.run(self._defaults | checked)
+            return into(inputs, out)
+        found = self.runner.run(inputs)
         for name, array in out.items():
             array[...] = found[name]
         return {**found, **out}

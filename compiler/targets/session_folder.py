@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...dialects.cache_folder import CacheFolder
+from ...dialects.cuts import Cuts
 from ...dialects.errors import UserError
 from ...dialects.files import hash_of_sources, write_whole
 from ...dialects.program import Program
@@ -46,6 +47,11 @@ class Saved(Protocol):
     @property
     def algorithms(self) -> list[dict[str, Any]]:
         """Notes about chosen kernels."""
+        ...
+
+    @property
+    def cuts(self) -> Cuts:
+        """The outputs whose sizes depend on data."""
         ...
 
     @property
@@ -83,6 +89,7 @@ def save_session(session: Saved, folder: str | Path) -> str:
         "processor": processor(),
         "inputs": [_value(info) for info in session.inputs],
         "outputs": [_value(info) for info in session.outputs],
+        "cuts": {count: list(cut) for count, cut in session.cuts.items()},
         "files": {name: sha256_of(path / name) for name in names},
     }
     key = users_key(make=True)
@@ -133,7 +140,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _value(info: ValueInfo) -> tuple[str, str, list[int], bool]:
-    shape = [int(dim) for dim in info.shape or () if dim is not None]
+    shape = [-1 if dim is None else int(dim) for dim in info.shape or ()]
     return info.name, info.dtype.name, shape, info.has_default
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,13 @@ class ValueInfo:
     def of(name: str, type_: Tensor, has_default: bool = False) -> ValueInfo:
         """Describe a value by its IR type."""
         return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape(), has_default)
+
+    def cut(self, dim: int | None) -> ValueInfo:
+        """The same with any size along a dim, for an output whose size depends on data."""
+        if dim is None or self.shape is None:
+            return self
+        shape = tuple(None if k == dim else n for k, n in enumerate(self.shape))
+        return replace(self, shape=shape)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{shown(self.shape)}"

@@ -29,6 +29,7 @@ from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.pooling import AvgPoolOp, PoolOp
 from ...dialects.graph.shaping import BroadcastOp, TransposeOp
 from ...dialects.opaque import outer_names, rename_outer
+from ...dialects.opaque_kernels.bounded import DOMAIN as BOUNDED
 from ...dialects.program import Program, expression_of, pipeline_of, return_of, where
 from ...dialects.types import Array, shape_of, tensor_type
 from ...dialects.weights import Weights
@@ -272,6 +273,12 @@ class Exporter(NodeWriter):
     def _opaque(self, op: OpaqueOp) -> None:
         """The node as it was read, with the current names of its values."""
         node = _opaque_node(op)
+        if node.domain == BOUNDED:
+            raise UserError(
+                "a result whose size depends on data is not written as ONNX",
+                where=where(op),
+                hint="write a program: -o model.mlir",
+            )
         self._check_version(op, node)
         read = [*(name for name in node.input if name), *outer_names(node)]
         names = dict(zip(read, [self.name(v) for v in op.inputs], strict=True))

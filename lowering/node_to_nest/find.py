@@ -11,10 +11,11 @@ from xdsl.ir import Attribute
 
 from ...dialects.nest import NestOp
 from ...dialects.opaque import outer_names
+from ...dialects.opaque_kernels.bounded import DOMAIN
 from ...dialects.types import Array, Tensor
 from .code import Code
 from .node import IndexAlarm, KeptNode, NoNest
-from .table import TABLE
+from .table import BOUNDED, TABLE
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def find_nests(
     proto, opset = config["node"], config["opset"]
     assert isinstance(proto, StringAttr) and isinstance(opset, ArrayAttr)
     node = onnx.NodeProto.FromString(bytes.fromhex(proto.data))
-    writer = TABLE.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    tables = {"": TABLE, "ai.onnx": TABLE, DOMAIN: BOUNDED}
+    writer = tables.get(node.domain, {}).get(node.op_type)
     if writer is None or outer_names(node):
         return None
     versions = dict(str(e.data).split("=") for e in opset.data)  # pyright: ignore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import elementwise, sampling, scans, scatters, sorting, windows
+from . import bounded, elementwise, sampling, scans, scatters, sorting, windows
 from .node import Writer
 
 TABLE: Mapping[str, Writer] = {
@@ -15,3 +15,6 @@ TABLE: Mapping[str, Writer] = {
     **sampling.WRITERS,
     **windows.WRITERS,
 }
+
+BOUNDED: Mapping[str, Writer] = bounded.WRITERS
+"""Of the domain `isoform`: the rows of results are padded, and their number is the last result."""

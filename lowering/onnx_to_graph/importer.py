@@ -21,7 +21,16 @@ from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import Array, is_unsigned
-from . import control, folding, functions, half_floats, opaque, sequences, small_integers
+from . import (
+    bounded,
+    control,
+    folding,
+    functions,
+    half_floats,
+    opaque,
+    sequences,
+    small_integers,
+)
 from .default_inputs import deciding, deciding_inputs, overridable, tell
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
@@ -107,6 +116,7 @@ class Importer:
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[NodeOutcome] = []
+        self.counts: bounded.Counts = {}
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
         # Shared with separate imports:
@@ -188,9 +198,15 @@ class Importer:
             if value is None:
                 raise UserError("nothing defines it", where=where)
             ssa = value.ssa(self.build, self.fresh, where)
-            _check_declared(info, value, where)
+            rows = self.counts.get(ssa)
+            _check_declared(info, value, where, None if rows is None else rows.dim)
             self.build.output(info.name, ssa)
             values.append(ssa)
+        for name, value in zip([info.name for info in graph.output], list(values), strict=True):
+            rows = self.counts.get(value)
+            if rows is not None:
+                self.build.output(f"{name}.count", rows.count, cuts=(name, rows.dim))
+                values.append(rows.count)
         return values
 
     def _drop_unused(self, outputs: Sequence[SSAValue]) -> None:
@@ -239,7 +255,10 @@ class Importer:
         )
         try:
             with self.build.at(name):
+                if functions.key(proto) not in self.functions:
+                    bounded.require_followed(node, self.counts)
                 results = self._results(node, domain, env, scope)
+                bounded.follow(node, results, self.counts)
         except NotConstant:
             raise
         except UserError as error:
@@ -283,6 +302,9 @@ class Importer:
         if folded is not None:
             self.record(node, "folded")
             return folded
+        if domain == "" and (kept := bounded.convert(node, scope.opsets, self.counts)):
+            self.record(node, opaque.kind(node, kept), (OpaqueOp.name,))
+            return self.named(node, kept)
         if domain == "" and (found := self._convert(node)) is not None:
             return found
         if (found := self._expand(node, domain, scope)) is not None:
@@ -448,8 +470,14 @@ def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
     )
 
 
-def _check_declared(info: onnx.ValueInfoProto, value: OnnxValue, where: str) -> None:
-    """Warn of a wrong declared shape. Raises UserError on another element type."""
+def _check_declared(
+    info: onnx.ValueInfoProto, value: OnnxValue, where: str, padded: int | None = None
+) -> None:
+    """Warn of a wrong declared shape. Raises UserError on another element type.
+
+    Args:
+        padded: a dim whose size depends on data.
+    """
     if info.type.WhichOneof("value") not in (None, "tensor_type"):
         raise UserError("it is declared as no tensor", where=where)
     declared = info.type.tensor_type
@@ -462,6 +490,8 @@ def _check_declared(info: onnx.ValueInfoProto, value: OnnxValue, where: str) -> 
             found=value.element,
         )
     dims = declared_dims(info)
+    if dims is not None and padded is not None:
+        dims = tuple(None if k == padded else n for k, n in enumerate(dims))
     if not fits(dims, value.shape):
         warn(f"declared with dims {shown(dims)}, it has {list(value.shape)}", where)
 

@@ -87,6 +87,11 @@ class OnnxValue:
         value._array = array
         return value
 
+    @property
+    def computed(self) -> SSAValue | None:
+        """The value in the IR, if it is there already."""
+        return self._ssa
+
     def renamed(self, name: str) -> OnnxValue:
         """The same value under another name (Identity); weights keep their first name."""
         if self._ssa is not None or self._weight:

@@ -1,0 +1,166 @@
+"""Results with as many rows as the data say: the rows, zeros up to the most, their number last."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.builtin import f32, i1, i64
+
+from .code import Cell, Code, NestBuffer, Scalar
+from .node import KeptNode, NoNest, Writer
+from .sorting import Heap, Strided
+from .windows import unflattened
+
+_MOST_LOCAL = 1 << 15
+
+
+def non_zero(node: KeptNode) -> None:
+    """The places of all elements that are not 0, in order."""
+    x, y, code = node[0], node.result, node.code
+    code.fill(y, 0)
+    with code.stage():
+        found = code.cell(0, i64)
+        with code.loop(x.size) as k:
+            here = x[k] if x.element == i1 else x[k].differs(0)
+            with code.when(here):
+                for d, place in enumerate(unflattened(k, x.shape or (1,))):
+                    y[found.value + d * y.shape[1]] = place
+                found.value = found.value + 1
+        _number(node)[0] = found.value
+
+
+def _number(node: KeptNode) -> NestBuffer:
+    last = node.results[-1]
+    assert last is not None
+    return last
+
+
+def compress(node: KeptNode) -> None:
+    """The slices along an axis, or the elements, whose condition holds."""
+    x, condition, y, code = node[0], node[1], node.result, node.code
+    axis = node.get("axis", None)
+    shape = x.shape if axis is not None else (x.size,)
+    dim = node.axis(len(shape), 0) if axis is not None else 0
+    outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
+    code.fill(y, 0)
+    with code.stage():
+        found = code.cell(0, i64)
+        with code.loop(y.shape[dim]) as k, code.when(condition[k]):
+            with code.loop(outer) as o:
+                source = (o * shape[dim] + k) * inner
+                code.copy(x, source, y, (o * y.shape[dim] + found.value) * inner, inner)
+            found.value = found.value + 1
+        _number(node)[0] = found.value
+
+
+# --- boxes ---
+
+
+def non_max_suppression(node: KeptNode) -> None:
+    """Of each class the best box that is left, again and again; what it overlaps goes."""
+    boxes, scores, y, code = node[0], node[1], node.result, node.code
+    batches, classes, n = scores.shape
+    if n > _MOST_LOCAL or boxes.element != f32 or not node.has(2):
+        raise NoNest
+    code.fill(y, 0)
+    center = bool(node.get("center_point_box", 0))
+    with code.stage():
+        found, alive = code.cell(0, i64), code.array(i1, max(n, 1))
+        overlap = node[3][0] if node.has(3) else code.number(0.0, f32)
+        with code.loop(batches) as batch, code.loop(classes) as class_:
+            row = (batch * classes + class_) * n
+            with code.loop(n) as k:
+                alive[k] = scores[row + k] > node[4][0] if node.has(4) else True
+            left = code.cell(node[2][0].place().call("min", y.shape[0] // (batches * classes)))
+            with code.when(left.value > 0), code.repeat() as again:
+                best = _best(code, scores, row, alive, n)
+                left.value = left.value - 1
+                with code.when(best.value >= 0):
+                    for k, part in enumerate((batch, class_, best.value)):
+                        y[found.value * 3 + k] = part
+                    found.value = found.value + 1
+                    first = _ends(boxes, (batch * n + best.value) * 4, center)
+                    alive[best.value] = False
+                    with code.loop(n) as k, code.when(alive[k]):
+                        other = _ends(boxes, (batch * n + k) * 4, center)
+                        with code.when(_overlaps(first, other, overlap)):
+                            alive[k] = False
+                again((best.value >= 0) & (left.value > 0))
+        _number(node)[0] = found.value
+
+
+def _best(code: Code, scores: NestBuffer, row: Scalar, alive: NestBuffer, n: int) -> Cell:
+    """The place of the first of the largest scores that are left; -1 if none is."""
+    best, value = code.cell(-1, i64), code.cell(float("-inf"), f32)
+    with code.loop(n) as k, code.when(alive[k]):
+        score = scores[row + k]
+        with code.when((score > value.value) | (best.value < 0)):
+            best.value = k
+            value.value = score
+    return best
+
+
+def _ends(boxes: NestBuffer, at: Scalar, center: bool) -> list[Scalar]:
+    """Lower ends along both dims, then upper ends."""
+    a, b, c, d = (boxes[at + k] for k in range(4))
+    if center:
+        return [a - c / 2, b - d / 2, a + c / 2, b + d / 2]
+    return [a.call("min", c), b.call("min", d), a.call("max", c), b.call("max", d)]
+
+
+def _overlaps(first: list[Scalar], other: list[Scalar], share: Scalar) -> Scalar:
+    sides = [
+        (first[k + 2].call("min", other[k + 2]) - first[k].call("max", other[k])).call("max", 0.0)
+        for k in (0, 1)
+    ]
+    common = sides[0] * sides[1]
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, other)]
+    union = areas[0] + areas[1] - common
+    return (union > 0.0) & (common > share * union)
+
+
+# --- unique ---
+
+
+def unique(node: KeptNode) -> None:
+    """Elements sorted with their places; each run of equal ones is a row."""
+    x, code = node[0], node.code
+    n = x.size
+    if "axis" in node.attributes or not node.get("sorted", 1) or n > _MOST_LOCAL or x.element == i1:
+        raise NoNest
+    values, first, inverse, counts = (node.results[k] for k in range(4))
+    for result in (values, first, counts):
+        if result is not None:
+            code.fill(result, 0)
+    with code.stage():
+        kept, places = code.array(x.element, max(n, 1)), code.array(i64, max(n, 1))
+        heap = Heap(code, Strided(kept), Strided(places), largest=False)
+        with code.loop(n) as k:
+            kept[k] = x[k]
+            places[k] = k
+        with code.loop(n // 2) as done:
+            place = code.number(n // 2 - 1) - done
+            heap.put(place, code.number(n), kept[place], places[place])
+        heap.sort(n)
+        row = code.cell(-1, i64)
+        with code.loop(n) as k:
+            before = (k - 1).call("max", 0)
+            new = k.equals(0) | heap.precedes(kept[before], kept[k])
+            with code.when(new):
+                row.value = row.value + 1
+                for result, value in ((values, kept[k]), (first, places[k])):
+                    if result is not None:
+                        result[row.value] = value
+            if counts is not None:
+                counts[row.value] = counts[row.value] + 1
+            if inverse is not None:
+                inverse[places[k]] = row.value
+        _number(node)[0] = row.value + 1
+
+
+WRITERS: dict[str, Writer] = {
+    "Compress": compress,
+    "NonMaxSuppression": non_max_suppression,
+    "NonZero": non_zero,
+    "Unique": unique,
+}
