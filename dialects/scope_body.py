@@ -142,6 +142,9 @@ class _Writer:
         if source == target:
             return value
         if is_bool(target):
+            if is_unsigned(source):  # literals have a sign
+                source = IntegerType(_width(source))
+                value = self._add(arith.BitcastOp(value, source))
             zero = self._add(constant(0, source))
             return self._call("ne", source, (value, zero))
         return self._add(_conversion(source, target)(value, target))

@@ -307,10 +307,28 @@ class Importer:
             return self.named(node, kept)
         if domain == "" and (found := self._convert(node)) is not None:
             return found
+        if domain == "" and (found := self._by_nests(node, scope)) is not None:
+            return found
         if (found := self._expand(node, domain, scope)) is not None:
             return found
         values = opaque.keep(node, domain, scope.opsets)
         self.record(node, opaque.kind(node, values), (OpaqueOp.name,))
+        return self.named(node, values)
+
+    def _by_nests(self, node: OnnxNode, scope: CallContext) -> list[OnnxValue] | None:
+        """By loop nests; None, with nothing built, if there are none for this use."""
+        if not opaque.has_nests(node):
+            return None
+        mark = self.build.block.last_op
+        try:
+            values = opaque.keep(node, "", scope.opsets)
+        except UserError:  # the op's body may do, and says more where it does not
+            self._undo(mark)
+            return None
+        if opaque.kind(node, values) == "opaque":
+            self._undo(mark)
+            return None
+        self.record(node, "native", (OpaqueOp.name,))
         return self.named(node, values)
 
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
@@ -362,17 +380,14 @@ class Importer:
         except UserError:  # the body does not fit this use: the op may still run as opaque
             self.undo(mark, recorded)
             return None
-        if self._is_better_whole(node, recorded) and opaque.can_run(node, domain, scope.opsets):
+        opaque_inside = any(o.kind == "opaque" for o in self.outcomes[recorded:])
+        if opaque_inside and opaque.can_run(node, domain, scope.opsets):
+            # One wholly opaque node says more than its body with opaque parts.
             self.undo(mark, recorded)
             return None
         del self.outcomes[recorded:]
         self.record(node, "composed", tuple(self._since(mark)))
         return results
-
-    def _is_better_whole(self, node: OnnxNode, recorded: int) -> bool:
-        """Whether one kept node says more than its body, since parts of that are kept too."""
-        kept = [o for o in self.outcomes[recorded:] if OpaqueOp.name in o.ops]
-        return any(o.kind == "opaque" for o in kept) or (bool(kept) and opaque.has_nests(node))
 
     def mark(self) -> tuple[Operation | None, int]:
         """The current end of the program and the outcomes, for `undo`."""
