@@ -4,20 +4,28 @@ python benchmarks/reuse.py counts      pairs and bridges of the paper's sets, be
 python benchmarks/reuse.py costs       figure 6: costs of pairs and plans, beside the paper's
 python benchmarks/reuse.py plans       no bridges, one hop, all hops: programs to measure
 python benchmarks/reuse.py modelled    the same, built and timed by the model of P100, V100, H100
+python benchmarks/reuse.py cpu         BERT-base's products here: trials and times; ranges that hold
 
-Nothing is measured. What is modelled says so: there the back end is a stand-in, random and mutated
-schedules of the multi-level tile sketch, and a plan's root takes as many trials as it.
+Nothing but the last is measured. What is modelled says so: there the back end is a stand-in, random
+and mutated schedules of the multi-level tile sketch, and a plan's root takes as many trials as it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import random
 import statistics
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from isoform.compiler.commands.operator_list import read_operators
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.levels import place
+from isoform.dialects.schedule import Schedule
 from isoform.lowering.targets import TARGETS
 from isoform.passes.reuse import (
     ModelledGpu,
@@ -25,6 +33,7 @@ from isoform.passes.reuse import (
     ReusePlan,
     TileSchedule,
     bridges,
+    can_reuse,
     pair_cost,
     reuse_pairs,
     search,
@@ -35,6 +44,11 @@ from isoform.passes.reuse.nest import groups_of
 from isoform.passes.reuse.operands import operands
 from isoform.passes.reuse.pair_cost import BACK_END_TRIALS
 from isoform.passes.reuse.tile_schedule import UNROLLS
+from isoform.passes.tuning.reuse_rounds import BLOCK, SLICE, TILE, ReuseRounds, Side
+from isoform.passes.tuning.reuse_tuner import REUSE, ReuseTuner
+from isoform.passes.tuning.trial import processor_here
+from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernels_of
+from isoform.passes.tuning.tuned_kernels import TunedKernels
 from isoform.testing import operator_sets
 
 SETS: dict[str, Callable[[], list[OperatorNest]]] = {
@@ -243,8 +257,75 @@ def one_run(
     return tried, total, min(ratios)
 
 
+# --- here ---------------------------------------------------------------------------------------
+
+PRODUCTS = """matmul m=128 k=768 n=768
+matmul m=128 k=768 n=3072
+matmul m=128 k=3072 n=768
+matmul m=128 k=64 n=128 batch=12 constant=0
+matmul m=128 k=128 n=64 batch=12 constant=0
+"""
+TRIALS = 64
+
+
+def tuned(reuse: str, seed: int, folder: Path) -> tuple[list[KernelToTune], TunedKernels]:
+    """Tune the products, with a database of their own."""
+    path = folder / f"{reuse}{seed}.txt"
+    path.write_text(PRODUCTS)
+    kernels = kernels_of(place(read_operators(path), CpuOptions(1)))
+    database = TunedKernels(folder / f"{reuse}{seed}.json")
+    tuner = ReuseTuner(database, TuneOptions(TRIALS, seed), lambda progress: None)
+    hops = REUSE[reuse]
+    if hops is None:
+        tuner.run(kernels)
+    else:
+        tuner.run_plan(kernels, hops, lambda program: place(program, CpuOptions(1)))
+    return kernels, database
+
+
+def cpu() -> None:
+    """Print trials, times and hits of ranges."""
+    lines: list[tuple[object, ...]] = []
+    hits: list[tuple[bool, ...]] = []
+    with tempfile.TemporaryDirectory() as name:
+        for seed in SEEDS:
+            for reuse in REUSE:
+                kernels, database = tuned(reuse, seed, Path(name))
+                entries = [database.entry(k.task.signature, processor_here()[0]) for k in kernels]
+                ratios = [e.us / e.direct_us for e in entries if e is not None and e.direct_us]
+                tried = sum(len(entry.trials) for entry in database.file.ops.values())
+                told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+                lines.append((seed, reuse, tried, f"{statistics.geometric_mean(ratios):.3f}", told))
+                if reuse == "none":
+                    hits += range_hits(kernels, database)
+    rows("seed | reuse | trials | time, over the generator's | each", *lines)
+    shares = [f"{100 * statistics.mean(part):.0f}" for part in zip(*hits, strict=True)]
+    print()
+    rows("pairs, of all seeds | tiles % | items % | depth % | all three %", (len(hits), *shares))
+
+
+def range_hits(kernels: Sequence[KernelToTune], database: TunedKernels) -> list[tuple[bool, ...]]:
+    """For each pair, whether some trial within 90% of the best lies in each range, and in all."""
+    found: list[tuple[bool, ...]] = []
+    here = processor_here()[0]
+    for a, b in itertools.permutations(kernels, 2):
+        entry = database.entry(a.task.signature, here)
+        if entry is None or not can_reuse(a.nest, b.nest):
+            continue
+        known = database.schedule(b.task.signature, here) or Schedule()
+        rounds = ReuseRounds(Side(a.nest, a.space), Side(b.nest, b.space), known)
+        ratios = {a.space.default.text: 1.0, **{s: r for s, r in entry.trials.items() if r}}
+        good = [s for s, r in ratios.items() if r <= min(ratios.values()) / 0.9]
+        inside = [
+            [rounds.in_range(Schedule.parse(s), k) for k in (TILE, BLOCK, SLICE)] for s in good
+        ]
+        single = [any(one[k] for one in inside) for k in range(3)]
+        found.append((*single, any(all(one) for one in inside)))
+    return found
+
+
 if __name__ == "__main__":
-    PARTS = {"counts": counts, "costs": costs, "plans": plans, "modelled": modelled}
+    PARTS = {"counts": counts, "costs": costs, "plans": plans, "modelled": modelled, "cpu": cpu}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("part", choices=PARTS)

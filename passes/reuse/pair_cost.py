@@ -26,18 +26,23 @@ BACK_END_TRIALS = 1000
 
 @lru_cache(maxsize=1 << 16)
 def pair_cost(
-    a: OperatorNest, b: OperatorNest, seed: int = 0, machine: Machine = GPU, samples: int = SAMPLES
+    a: OperatorNest,
+    b: OperatorNest,
+    seed: int = 0,
+    machine: Machine = GPU,
+    samples: int = SAMPLES,
+    sketch: str | None = None,
 ) -> float:
     """Programs to measure when a starts from b's program: the mean over drawn programs of b.
 
-    Of several sketches the dearest counts, since b's is not known yet. The answer depends on the
-    nests and the seed alone.
+    Of several sketches the dearest counts, unless b's is known: a plan may be made again with it.
+    The answer depends on the nests and the seed alone.
     """
     text = f"{seed} {a} {b}"
     draws = random.Random(hashlib.sha256(text.encode()).digest())
     found = [_drawn(b, machine, draws) for _ in range(samples)]
-    costs = (sum(trials(a, b, k, one, machine) for one in found) / samples for k in b.sketches)
-    return max(costs)
+    sketches = b.sketches if sketch is None else (sketch,)
+    return max(sum(trials(a, b, k, one, machine) for one in found) / samples for k in sketches)
 
 
 def _drawn(b: OperatorNest, machine: Machine, draws: random.Random) -> Features:

@@ -88,7 +88,7 @@ class ReuseRounds:
         found: dict[Schedule, None] = {}
         for values in self._choices(names, entries, role):
             made = self._completed({**kept, **dict(zip(names, values, strict=True))})
-            if made is not None and made != best and self._in_range(made, role):
+            if made is not None and made != best and self.in_range(made, role):
                 found[made] = None
             if len(found) == MOST[role]:
                 break
@@ -117,7 +117,7 @@ class ReuseRounds:
 
     # --- features ---
 
-    def _in_range(self, schedule: Schedule, role: str) -> bool:
+    def in_range(self, schedule: Schedule, role: str) -> bool:
         """Whether the feature of a role is where the other's schedule lets expect it."""
         a, b = self.a, self.b
         known, made = b.space.whole(self.known).as_dict(), schedule.as_dict()

@@ -66,6 +66,13 @@ def test_a_pairs_cost_depends_on_its_seed_alone() -> None:
     assert pair_cost(BERT[3], BERT[4], 1) != pair_cost(BERT[3], BERT[4], 2)
 
 
+def test_the_dearest_sketch_counts_until_it_is_known() -> None:
+    sketches = ("multi-level-tile", "cross-thread-reduction")
+    a, b = (OperatorNest("matmul", sketches, (1, 1, 512), (k,)) for k in (2048, 1024))
+    each = [pair_cost(a, b, sketch=sketch) for sketch in sketches]
+    assert pair_cost(a, b) == max(each) > min(each) >= 1
+
+
 def test_a_family_of_shapes_needs_one_tuning_in_full() -> None:
     family = [product(1, rows, 768, 768) for rows in (16, 32, 64, 128, 256, 512)]
     plan = select(family, hops=0)
