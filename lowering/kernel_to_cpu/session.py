@@ -61,6 +61,7 @@ from .outputs import handed_out
 from .products.attention import emit_attention
 from .products.contraction import lower_conv, lower_gemm
 from .products.tiled_product import lower_tiled_product
+from .rebase import at_zero, call_of
 from .runtime.execute import Alarm, Execution, Outside, Patch, View, alarms_in, aligned, room
 from .runtime.jit import Library
 from .runtime.object_cache import ObjectCache
@@ -296,7 +297,11 @@ class CpuSession:
         if isinstance(op, KernelOp):
             self._starts[op.result] = self._result_start(op.result, op.properties.get("offset"))
             halo = lower_halo(op.result, self.isa)
-            return halo if element_count(op.type) == 0 else [*halo, *self._kernel_calls(op)]
+            if element_count(op.type) == 0:
+                return halo
+            with at_zero(op) as (copy, offsets):
+                calls = self._kernel_calls(copy)
+            return [*halo, *(call_of(op, call, copy, offsets) for call in calls)]
         if isinstance(op, CallOp):
             offsets = op.properties.get("offsets")
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore

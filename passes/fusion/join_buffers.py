@@ -9,16 +9,29 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.floats import BITS, Floats
-from ...dialects.index import Index
-from ...dialects.kernel import ConvOp, GemmOp, JoinOp, KernelOp, LoopsOp, layout_of, slot
+from ...dialects.index import Index, iterators
+from ...dialects.kernel import (
+    ConvOp,
+    GemmOp,
+    JoinOp,
+    KernelOp,
+    LoopsOp,
+    layout_of,
+    logical,
+    slot,
+)
 from ...dialects.program import main_of
 from ...dialects.scalars import Call, Expr, Read
-from ...dialects.types import shape_of, tensor_type
+from ...dialects.types import Tensor, shape_of, tensor_type
 from ...lowering.algebra_to_kernel.constant import constant_values
+from ...lowering.algebra_to_kernel.convert import enclose
+
+# A kernel with a branch for each part grows with the square of their number.
+MANY = 16
 
 
 @dataclass(frozen=True)
@@ -27,6 +40,10 @@ class JoinBuffers(ModulePass):
 
     Kernels must define its parts, whose other readers may only be loops (which follow any
     strides), and the parts must have no halo. Halos must be final: this runs after `tune`.
+
+    More than `MANY` parts, along any dim, are copied to their positions by a kernel each where they
+    cannot be written there: these copies are one code, while one kernel for all of them has a
+    branch for each part (the outputs of a recurrence of hundreds of steps).
 
     Before:
 
@@ -49,24 +66,38 @@ class JoinBuffers(ModulePass):
 
 
 def _join(op: LoopsOp, constants: set[SSAValue]) -> None:
-    parts = concatenated(op)
-    axis = layout_of(op.type).dims[-1] if op.type.get_shape() else 0
-    if parts is None or parts[0] != axis or len(set(parts[1])) != len(parts[1]):
+    found = concatenated(op)
+    if found is None:
         return
-    values = parts[1]
-    if any(value in constants or not _movable(value, op) for value in values):
+    axis, values = found
+    inside = axis == layout_of(op.type).dims[-1] and len(set(values)) == len(values)
+    moved = inside and all(v not in constants and _movable(v, op) for v in values)
+    if not moved and len(values) <= MANY:
         return
     start, placed = 0, list[SSAValue]()
     for value in values:
         size = shape_of(value)[axis]
         type_ = slot(op.type, axis, start, size)
-        placed.append(Rewriter.replace_value_with_new_type(value, type_))
+        placed.append(
+            Rewriter.replace_value_with_new_type(value, type_) if moved else _copy(value, type_, op)
+        )
         start += size
     join = JoinOp(placed, axis, op.type)
     join.location = op.location
     join.attributes |= op.attributes
     join.result.name_hint = op.result.name_hint
     Rewriter.replace_op(op, join)
+
+
+def _copy(value: SSAValue, type_: Tensor, before: LoopsOp) -> SSAValue:
+    """The value copied into another layout, by a kernel of its own."""
+    shape = shape_of(value)
+    scope = ScopeOp(logical(type_), Read(value, tuple(iterators(len(shape)))))
+    copy = LoopsOp(*enclose(scope), type_)
+    copy.location = before.location
+    scope.erase()
+    Rewriter.insert_op(copy, InsertPoint.before(before))
+    return copy.result
 
 
 def _movable(value: SSAValue, op: LoopsOp) -> bool:
