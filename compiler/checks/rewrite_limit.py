@@ -21,7 +21,7 @@ from ...dialects.errors import UserError
 
 _FLAG = "has_done_action"
 # The first rewrite after which a cycle is looked for, and over how many rewrites.
-FIRST_MARK, WINDOW = 512, 64
+FIRST_MARK, WINDOW = 512, 32
 
 State = tuple[object, ...]
 

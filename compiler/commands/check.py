@@ -21,8 +21,9 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block
 
 from ...dialects.errors import UserError
-from ...dialects.graph import OpaqueOp
+from ...dialects.graph import GraphOp, OpaqueOp
 from ...dialects.graph.data import GatherOp
+from ...dialects.kernel import KernelOp
 from ...dialects.program import Program, where
 from ...dialects.types import tensor_type
 
@@ -225,6 +226,10 @@ def _dtypes(block: Block) -> dict[str, int]:
     return dict(Counter(str(tensor_type(v).element_type) for v in values).most_common())
 
 
+# Ops of these dialects run; those of others do where they are defined by our ops.
+_OURS = ("graph.", "algebra.", "kernel.")
+
+
 def _check_program(program: Program) -> Check:
     """A row for each op of a program that is graph ops (or lower ones) already."""
     from ...lowering.kernel_to_cpu.constants import Constants
@@ -239,14 +244,16 @@ def _check_program(program: Program) -> Check:
             kind = _kind(op, constants)
             outcomes.append(NodeOutcome(op.op_type.data, "", where(op), kind, (op.name,)))
         else:
-            outcomes.append(NodeOutcome(op.name, "", where(op), "native", (op.name,)))
+            runs = isinstance(op, GraphOp | KernelOp) or op.name.startswith(_OURS)
+            kind = "native" if runs else "unsupported"
+            outcomes.append(NodeOutcome(op.name, "", where(op), kind, (op.name,)))
     return Check(
         model=program.source,
         opsets={},
         ops=_rows(outcomes),
         dtypes=_dtypes(program.main.body.block),
         blockers=tuple(
-            Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"
+            Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind != "native"
         ),
     )
 

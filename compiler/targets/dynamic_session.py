@@ -38,6 +38,7 @@ class DynamicSession(Session):
         assert isinstance(program, DynamicProgram)
         self.dynamic = program
         self.inputs, self.outputs = _inputs(program), _outputs(program)
+        self._defaults = {}  # each program has its own
         self._compile = compile_one
         self._sessions: OrderedDict[Hashable, Session] = OrderedDict()
         self._lock = threading.Lock()

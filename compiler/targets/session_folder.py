@@ -71,7 +71,8 @@ def save_session(session: Saved, folder: str | Path) -> str:
     runner = getattr(session, "runner", None)
     if not hasattr(runner, "packed_bytes"):
         text = "only sessions of the cpu, of fixed shapes, can be saved"
-        raise UserError(text, where=str(path))
+        hint = "session.bound(feeds)[0] is the one for these arrays"
+        raise UserError(text, where=str(path), hint=hint if runner is None else None)
     try:
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:

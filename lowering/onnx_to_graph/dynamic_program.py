@@ -9,14 +9,16 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from html import escape
 from typing import NoReturn
 
+from ...dialects.dims import shown
 from ...dialects.errors import UserError, warn
 from ...dialects.program import Program
-from ...dialects.types import Array
+from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights
 from .default_inputs import deciding_inputs, tell
 from .importer import imported
 from .loading import OnnxModel
 from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs
+from .tensor_data import element_of_number, type_name
 from .values import NotConstant
 
 # An input of more elements is not read as sizes: each new value of it is another import.
@@ -62,7 +64,10 @@ class DynamicProgram(Program):
         raise AttributeError(f"'DynamicProgram' has no attribute '{name}'")
 
     def __repr__(self) -> str:
-        return f"DynamicProgram({self.source}: {', '.join(map(str, self.declared))})"
+        lines = [f"DynamicProgram {self.source}".rstrip()]
+        for info in self.declared:
+            lines.append(f"  {info.name}: {_dtype_name(info.number)}{shown(info.dims)}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -151,3 +156,11 @@ def load_dynamic(model: OnnxModel, shapes: Shapes) -> Program:
         return DynamicProgram(model, error, shapes)
     tell(model, program.defaults, fixed)
     return program
+
+
+def _dtype_name(number: int) -> str:
+    """A dtype as numpy calls it, or ONNX where there is none."""
+    try:
+        return str(to_numpy(element_of_number(number, "")))
+    except UserError:
+        return type_name(number)

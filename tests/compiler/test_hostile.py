@@ -335,3 +335,13 @@ def test_json_of_a_failed_check_is_json(
     assert cli.main(["check", "linalg.mlir", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)
     assert issubclass(isoform.UserError, Exception)
+
+
+def test_check_does_not_call_native_what_does_not_run(
+    folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert cli.main(["check", "linalg.mlir"]) == 1
+    out = capsys.readouterr().out
+    assert "unsupported: math.exp 'math.exp %y'" in out
+    assert "nothing blocks optimisation" not in out
