@@ -131,7 +131,8 @@ class Space:
         """
         reason = self.refusal(schedule)
         if reason is not None:
-            raise UserError(f"an invalid schedule: {reason}", where=where)
+            hint = "without a schedule the generator chooses"
+            raise UserError(f"an invalid schedule: {reason}", where=where, hint=hint)
         return self.complete(schedule.as_dict())
 
     def together(self, others: Sequence[Space]) -> Space:
