@@ -49,6 +49,8 @@ from .user_passes import UserPasses
 # whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
 GRAPH_REWRITES = (
     "canonicalize",
+    # Before constants are folded: dequantised weights would be floats.
+    "integer-products",
     "fold-batch-norm",
     "canonicalize",
     "merge-equal",

@@ -1,0 +1,110 @@
+"""integer-products: every law is proved on the programs it makes, exactly, zero points and all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import SSAValue
+
+from isoform.compiler.targets.levels import run_passes
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.dialects.types import from_numpy, shape_of
+from isoform.passes.equivalence import compare
+
+BYTES = (np.uint8, np.int8)
+
+
+def whole(b: GraphBuilder, value: SSAValue, zero: int | None) -> SSAValue:
+    """Bytes in 32 bits, minus a zero point."""
+    wide = b.cast(value, to=i32)
+    if zero is None:
+        return wide
+    return b.sub(wide, b.expand(b.constant(np.asarray(zero, np.int32)), shape_of(wide)))
+
+
+def weights(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def conv(data: Any, kinds: Any, zeros: tuple[int | None, int | None], **given: Any) -> Program:
+    rng, groups, b = np.random.default_rng(1), given.get("groups", 1), GraphBuilder()
+    x = b.input("x", (2, 4, 5, 6), from_numpy(data))
+    w = b.weight("w", weights(rng, kinds, (6, 4 // groups, 3, 2)))
+    setting = {"strides": [1, 2], "pads": [1, 0, 1, 1], "dilations": [1, 1], **given}
+    b.output("y", b.conv(whole(b, x, zeros[0]), whole(b, w, zeros[1]), **setting))
+    return b.build()
+
+
+def matmul(data: Any, kinds: Any, zeros: tuple[int | None, int | None], **flags: Any) -> Program:
+    rng, b = np.random.default_rng(2), GraphBuilder()
+    x = b.input("x", (5, 7) if not flags.get("transpose_a") else (7, 5), from_numpy(data))
+    w = b.weight("w", weights(rng, kinds, (3, 7) if flags.get("transpose_b") else (7, 3)))
+    b.output("y", b.matmul(whole(b, x, zeros[0]), whole(b, w, zeros[1]), **flags))
+    return b.build()
+
+
+def rewritten(program: Program) -> Program:
+    result = program.clone()
+    run_passes(result, "integer-products,dce")
+    return result
+
+
+@pytest.mark.parametrize("data", BYTES)
+@pytest.mark.parametrize("kinds", BYTES)
+@pytest.mark.parametrize("zeros", [(None, None), (7, None), (None, 9), (100, 121)])
+def test_zero_points_leave_products_exactly(
+    data: Any, kinds: Any, zeros: tuple[int | None, int | None]
+) -> None:
+    programs = [
+        conv(data, kinds, zeros),
+        conv(data, kinds, zeros, groups=2, pads=[0] * 4),
+        matmul(data, kinds, zeros),
+        matmul(data, kinds, zeros, transpose_a=True, transpose_b=True),
+    ]
+    for program in programs:
+        found = compare(program, rewritten(program), seed=1)
+        assert found.is_equal, found
+
+
+def test_a_dequantised_product_is_the_scaled_product_of_bytes() -> None:
+    b, rng = GraphBuilder(), np.random.default_rng(3)
+    x = b.input("x", (4, 8), from_numpy(np.uint8))
+    w = b.weight("w", weights(rng, np.int8, (8, 6)))
+    scale = b.weight("t", rng.uniform(0.1, 1, 6).astype(np.float32))
+    left = b.mul(b.cast(whole(b, x, 5), to=f32), b.expand(b.constant(np.float32(0.5)), (4, 8)))
+    right = b.mul(b.cast(whole(b, w, None), to=f32), b.expand(scale, (8, 6)))
+    y = b.matmul(left, right)
+    b.output("y", b.div(y, b.expand(b.constant(np.float32(0.25)), (4, 6))))
+    program = b.build()
+    made = rewritten(program)
+    names = [op.name for op in made.main.body.block.ops]
+    assert "graph.matmul" in names
+    product = next(op for op in made.main.body.block.ops if op.name == "graph.matmul")
+    assert shape_of(product.results[0]) == (4, 6)
+    assert "i32" in str(product.results[0].type)
+    assert compare(program, made, seed=1).is_equal
+
+
+def test_a_wrong_zero_point_is_noticed() -> None:
+    """The comparison is of every integer: one step of a zero point is a difference."""
+    right = matmul(np.uint8, np.int8, (7, None))
+    wrong = matmul(np.uint8, np.int8, (8, None))
+    assert not compare(right, rewritten(wrong), seed=1).is_equal
+
+
+def test_sums_past_32_bits_stay_floats() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (1, 1 << 16), from_numpy(np.uint8))
+    w = b.weight("w", np.full((1 << 16, 2), 127, np.int8))
+    one = b.constant(np.float32(1))
+    left = b.mul(b.cast(whole(b, x, None), to=f32), b.expand(one, (1, 1 << 16)))
+    right = b.mul(b.cast(whole(b, w, None), to=f32), b.expand(one, (1 << 16, 2)))
+    b.output("y", b.matmul(left, right))
+    made = rewritten(b.build())
+    product = next(op for op in made.main.body.block.ops if op.name == "graph.matmul")
+    assert "f32" in str(product.results[0].type)
