@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from ...dialects.errors import UserError
-from ...dialects.graph import GraphOp, OpaqueOp
+from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program, where
 from ...dialects.types import tensor_type
+from ...passes.cost.flops import bytes_of, flops_of
 
 if TYPE_CHECKING:
     import onnx
@@ -46,6 +47,9 @@ class OpRow:
     count: int  # of nodes
     kinds: dict[str, int]  # number of nodes by kind
     graph_ops: tuple[str, ...]
+    reasons: tuple[str, ...] = ()  # why nodes are what they are, where there is more to say
+    flops: int = 0  # scalar operations of the graph ops; loop nests and the host count none
+    bytes: int = 0  # read and written by them
 
 
 @dataclass(frozen=True)
@@ -93,24 +97,33 @@ class Check:
             return self.failure is None
         return not self.problems and self.totals["unsupported"] == 0
 
+    def shares(self, row: OpRow) -> tuple[float, float]:
+        """A row's share of all FLOPs and of all bytes; 0 of nothing."""
+        flops, bytes_ = (sum(getattr(r, name) for r in self.ops) for name in ("flops", "bytes"))
+        return row.flops / max(flops, 1), row.bytes / max(bytes_, 1)
+
     def as_json(self) -> dict[str, Any]:
-        """Plain data for JSON; numbers stay numbers."""
-        return {**asdict(self), "totals": self.totals, "ok": self.ok}
+        """Plain data for JSON (check_schema.py); numbers stay numbers."""
+        found: dict[str, Any] = {**asdict(self), "totals": self.totals, "ok": self.ok}
+        for entry, row in zip(found["ops"], self.ops, strict=True):
+            entry["flops_share"], entry["bytes_share"] = self.shares(row)
+        return found
 
     def as_text(self) -> str:
         """A table of the ops, then what blocks optimisation and which dims are unbound."""
-        head = ["op", "nodes", *KINDS, "as"]
+        head = ["op", "nodes", *KINDS, "FLOPs", "bytes", "as"]
         rows = [
             [
                 row.op,
                 str(row.count),
                 *(str(row.kinds.get(k, 0) or "") for k in KINDS),
-                _short(row.graph_ops),
+                *(f"{share:.1%}" if share else "" for share in self.shares(row)),
+                "; ".join([_short(row.graph_ops), *row.reasons]),
             ]
             for row in self.ops
         ]
         total = ["total", str(sum(r.count for r in self.ops))]
-        rows.append([*total, *(str(n or "") for n in self.totals.values()), ""])
+        rows.append([*total, *(str(n or "") for n in self.totals.values()), "", "", ""])
         lines = [*_columns([head, *rows]), ""]
         lines.append(
             "types: " + ", ".join(f"{name} ({n} values)" for name, n in self.dtypes.items())
@@ -193,7 +206,7 @@ def _check_survey(survey: Survey) -> Check:
     return Check(
         model=survey.model.source,
         opsets=survey.model.opsets,
-        ops=_rows(survey.outcomes),
+        ops=_rows(survey.outcomes, survey.made),
         dtypes=_dtypes(survey.build.block),
         dynamic=tuple(
             DynamicInput(entry.name, entry.dims) for entry in survey.inputs if not entry.is_static
@@ -208,15 +221,38 @@ def _check_survey(survey: Survey) -> Check:
     )
 
 
-def _rows(outcomes: Sequence[NodeOutcome]) -> tuple[OpRow, ...]:
-    """One row per op type, the most frequent first."""
+def _rows(
+    outcomes: Sequence[NodeOutcome], made: Mapping[int, Sequence[Operation]]
+) -> tuple[OpRow, ...]:
+    """One row per op type, the most frequent first.
+
+    Args:
+        made: the ops of each outcome, by its number.
+    """
     kinds: dict[str, Counter[str]] = {}
     ops: dict[str, dict[str, None]] = {}
-    for o in outcomes:
+    work, reasons = Counter[tuple[str, str]](), dict[str, dict[str, None]]()
+    for number, o in enumerate(outcomes):
         name = f"{o.domain}::{o.op_type}" if o.domain else o.op_type
         kinds.setdefault(name, Counter())[o.kind] += 1
         ops.setdefault(name, {}).update(dict.fromkeys(o.ops))
-    rows = [OpRow(n, sum(k.values()), dict(k), tuple(ops[n])) for n, k in kinds.items()]
+        if o.reason and o.kind in ("native", "opaque"):
+            reasons.setdefault(name, {})[o.reason] = None
+        for op in made.get(number, ()):
+            work[name, "flops"] += flops_of(op)
+            work[name, "bytes"] += bytes_of(op)
+    rows = [
+        OpRow(
+            n,
+            sum(k.values()),
+            dict(k),
+            tuple(ops[n]),
+            tuple(reasons.get(n, ())),
+            work[n, "flops"],
+            work[n, "bytes"],
+        )
+        for n, k in kinds.items()
+    ]
     return tuple(sorted(rows, key=lambda row: (-row.count, row.op)))
 
 
@@ -237,20 +273,23 @@ def _check_program(program: Program) -> Check:
 
     outcomes: list[NodeOutcome] = []
     constants = Constants(program)
+    made: dict[int, list[Operation]] = {}
     for op in program.main.body.block.ops:
         if isinstance(op, ReturnOp):
             continue
+        runs = isinstance(op, GraphOp | KernelOp) or op.name.startswith(_OURS)
+        if runs and not isinstance(op, WeightOp | ConstantOp):
+            made[len(outcomes)] = [op]
         if isinstance(op, OpaqueOp):
             kind = _kind(op, constants)
             outcomes.append(NodeOutcome(op.op_type.data, "", where(op), kind, (op.name,)))
         else:
-            runs = isinstance(op, GraphOp | KernelOp) or op.name.startswith(_OURS)
             kind = "native" if runs else "unsupported"
             outcomes.append(NodeOutcome(op.name, "", where(op), kind, (op.name,)))
     return Check(
         model=program.source,
         opsets={},
-        ops=_rows(outcomes),
+        ops=_rows(outcomes, made),
         dtypes=_dtypes(program.main.body.block),
         blockers=tuple(
             Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind != "native"

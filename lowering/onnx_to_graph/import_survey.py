@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import onnx
+from xdsl.ir import Operation
 
 from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.opaque import reads
 from ...dialects.types import Array
 from . import functions, opaque
@@ -34,6 +36,8 @@ class Survey(Importer):
     def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
         super().__init__(model, fixed)
         self.problems: list[str] = []
+        self.made: dict[int, list[Operation]] = {}
+        """The ops of each outcome, by its number."""
         self.inputs: list[DeclaredInput] = []
         self.flags: list[str] = []
         self._expanding = 0
@@ -85,8 +89,10 @@ class Survey(Importer):
         if any(isinstance(env.get(name), Unknown) for name in reads(proto)):
             self._assumed(proto, env, scope)
         else:
+            mark, first = self.build.block.last_op, len(self.outcomes)
             try:
                 super().node(proto, env, scope)
+                self._attribute(mark, first)
                 return
             except UserError as error:
                 domain = domain_of(proto.domain)
@@ -94,6 +100,19 @@ class Survey(Importer):
                     NodeOutcome(proto.op_type, domain, proto.name, "unsupported", (), str(error))
                 )
         env.update({name: Unknown(name) for name in proto.output if name})
+
+    def _attribute(self, mark: Operation | None, first: int) -> None:
+        """Note which ops the last outcome made: those since `mark` that no node inside it did."""
+        if len(self.outcomes) == first:
+            return
+        inside = {op for k, ops in self.made.items() if k >= first for op in ops}
+        found: list[Operation] = []
+        op = self.build.block.last_op
+        while op is not mark and op is not None:
+            if op not in inside and not isinstance(op, WeightOp | ConstantOp):
+                found.append(op)
+            op = op.prev_op
+        self.made.setdefault(len(self.outcomes) - 1, []).extend(found)
 
     def _assumed(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
         """Judge a node by its op alone: the types of its operands are unknown."""

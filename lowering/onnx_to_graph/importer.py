@@ -303,8 +303,7 @@ class Importer:
             self.record(node, "folded")
             return folded
         if domain == "" and (kept := bounded.convert(node, scope.opsets, self.counts)):
-            self.record(node, opaque.kind(node, kept), (OpaqueOp.name,))
-            return self.named(node, kept)
+            return self._kept(node, kept)
         if domain == "" and (found := self._convert(node)) is not None:
             return found
         if domain == "" and (found := self._by_nests(node, scope)) is not None:
@@ -312,7 +311,12 @@ class Importer:
         if (found := self._expand(node, domain, scope)) is not None:
             return found
         values = opaque.keep(node, domain, scope.opsets)
-        self.record(node, opaque.kind(node, values), (OpaqueOp.name,))
+        return self._kept(node, values)
+
+    def _kept(self, node: OnnxNode, values: Sequence[SSAValue]) -> list[OnnxValue]:
+        """Note the outcome of a kept node."""
+        kind = opaque.kind(node, values)
+        self.record(node, kind, (OpaqueOp.name,), opaque.reason(node, kind))
         return self.named(node, values)
 
     def _by_nests(self, node: OnnxNode, scope: CallContext) -> list[OnnxValue] | None:
@@ -328,8 +332,7 @@ class Importer:
         if opaque.kind(node, values) == "opaque":
             self._undo(mark)
             return None
-        self.record(node, "native", (OpaqueOp.name,))
-        return self.named(node, values)
+        return self._kept(node, values)
 
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
         """By the node's converter; None, with nothing built, if it has none that fits."""

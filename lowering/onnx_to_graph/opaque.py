@@ -56,6 +56,17 @@ def has_nests(node: OnnxNode) -> bool:
     return node.op_type in TABLE
 
 
+def reason(node: OnnxNode, found: str) -> str:
+    """Why a kept node counts as what it does."""
+    if found == "native":
+        return "loop nests run it"
+    if node.proto.domain not in ("", "ai.onnx"):
+        return f"onnx.reference runs it: there are no loop nests for {node.proto.domain}"
+    if has_nests(node):
+        return "onnx.reference runs it: its loop nests have no form for these operands"
+    return "onnx.reference runs it: there are no loop nests for the op"
+
+
 def kind(node: OnnxNode, values: Sequence[SSAValue]) -> str:
     """What a kept node counts as: native where loop nests run it, else opaque."""
     op = values[0].owner

@@ -8,6 +8,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from isoform.compiler.commands.check import check_model
+from isoform.compiler.reports.check_schema import CHECK
+from isoform.compiler.reports.json_schema import first_fault
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 
@@ -102,3 +104,31 @@ def test_weights_count_as_values_of_their_type() -> None:
     )
     proto.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
     assert check_model(proto).dtypes == {"f32": 3}
+
+
+def test_each_op_has_its_share_of_work_and_a_reason() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[64, 32] x, float[32, 128] w, int64[1] k) => (float[64, 2] y, int64[64, 2] i) {
+        two = Constant <value: tensor = int64[1] {2}> ()
+        p = MatMul(x, w)
+        r = Relu(p)
+        y, i = TopK(r, two)
+    }"""
+    check = check_model(onnx.parser.parse_model(text))
+    rows = {row.op: row for row in check.ops}
+    assert rows["MatMul"].flops == 2 * 64 * 32 * 128
+    assert rows["Relu"].flops == 64 * 128
+    assert rows["Relu"].bytes == 2 * 4 * 64 * 128
+    assert rows["TopK"].reasons == ("loop nests run it",)
+    flops, bytes_ = zip(*(check.shares(row) for row in check.ops), strict=True)
+    assert abs(sum(flops) - 1) < 1e-9
+    assert abs(sum(bytes_) - 1) < 1e-9
+    assert "98.5%" in check.as_text()
+    opaque = check_model(onnx.parser.parse_model(MIXED)).as_text()
+    assert "onnx.reference runs it: there are no loop nests for the op" in opaque
+
+
+def test_the_json_follows_its_schema() -> None:
+    found = json.loads(json.dumps(check_model(onnx.parser.parse_model(MIXED)).as_json()))
+    assert first_fault(found, CHECK) is None
+    assert first_fault({**found, "ops": [{**found["ops"][0], "flops": -1}]}, CHECK) is not None
