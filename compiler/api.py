@@ -199,12 +199,14 @@ def open(folder: str | Path, threads: int | None = None, sha256: str | None = No
     return open_session(folder, threads, sha256)
 
 
-def from_torch(module: Any, args: Any) -> Program:
+def from_torch(module: Any, args: Any, dynamic_shapes: Any = None) -> Program:
     """Import a torch module through torch.export.
 
     Args:
         module: a `torch.nn.Module`; exported in evaluation mode.
         args: example inputs, a tensor or a tuple; their shapes are the program's.
+        dynamic_shapes: which dims are free, as `torch.export.export` takes it. The program is then
+            converted for the shapes that come (`compile` gives a `DynamicSession`).
 
     Raises:
         UserError: torch is not installed or cannot export the module; the module's Python depends
@@ -212,4 +214,4 @@ def from_torch(module: Any, args: Any) -> Program:
     """
     from .frontends.torch_export import import_module
 
-    return import_module(module, args)
+    return import_module(module, args, dynamic_shapes)

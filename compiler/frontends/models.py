@@ -114,10 +114,10 @@ def _exported(path: Path, shapes: Shapes) -> Program:
         raise UserError(
             "reading it needs torch, which is not installed", where=str(path), hint=hint
         )
-    from ..torch_backend.exported import load_exported
+    from ..torch_backend.import_exported import load_exported
 
     program = load_exported(path)
-    for name, dims in shapes.items():
+    for name, dims in shapes.items() if not program.is_dynamic else ():
         _check_shape(program, name, dims)
     return program
 

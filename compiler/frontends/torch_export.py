@@ -35,8 +35,11 @@ _CHECKS = ("_assert_async", "_assert_scalar")
 _CLOSE = 1e-3
 
 
-def import_module(module: Any, args: Any) -> Program:
+def import_module(module: Any, args: Any, dynamic_shapes: Any = None) -> Program:
     """Import `module`, in evaluation mode and for the shapes of `args`.
+
+    Args:
+        dynamic_shapes: as torch.export takes it; the program is then a `DynamicExport`.
 
     Inputs are called as `forward` calls them (`d_key`, `t_0` inside a dict or a tuple), outputs by
     their keys, `output`, or `output_0` and so on.
@@ -57,7 +60,7 @@ def import_module(module: Any, args: Any) -> Program:
     module.eval()
     try:
         with torch.no_grad(), _quietly(torch):
-            return _Export(torch, module, inputs, name).program()
+            return _Export(torch, module, inputs, name).program(dynamic_shapes)
     except UserError:
         raise
     except Exception as error:
@@ -103,21 +106,24 @@ class _Export:
         found, _ = self.tree.tree_flatten_with_path(value)
         return [(joined(path), leaf) for path, leaf in found if leaf is not None]
 
-    def program(self) -> Program:
+    def program(self, dynamic_shapes: Any) -> Program:
         """The program by the table of ATen ops, or else through ONNX."""
-        from ..torch_backend import exported as by_table
+        from ..torch_backend.exported import output_names
+        from ..torch_backend.import_exported import program_of
 
         names = self.input_names()
-        found = None if self.scripted else self.exported()
+        found = None if self.scripted else self.exported(dynamic_shapes)
         if found is not None:
             self.check(found)
         outputs = self.leaves(self.twice_the_same(names))
-        labels = by_table.output_names([key for key, _ in outputs], names)
+        labels = output_names([key for key, _ in outputs], names)
         if found is None:
             return self.through_onnx(names, labels)
         try:
-            return by_table.program_of(found, names, labels, self.name)
+            return program_of(found, names, labels, self.name)
         except UnsupportedAten as error:
+            if dynamic_shapes is not None:
+                raise
             try:
                 return self.through_onnx(names, labels)
             except Exception as failed:
@@ -139,7 +145,7 @@ class _Export:
 
     def input_names(self) -> list[str]:
         """A name for each tensor. Raises UserError where an argument is something else."""
-        from ..torch_backend import exported as by_table
+        from ..torch_backend.exported import distinct
 
         try:
             bound = inspect.signature(self.module.forward).bind(*self.given)
@@ -155,15 +161,17 @@ class _Export:
                     hint="give a tensor, or keep the value in the module",
                 )
             found.append(key)
-        return by_table.distinct(found)
+        return distinct(found)
 
     # --- checks ---
 
-    def exported(self) -> Any:
+    def exported(self, dynamic_shapes: Any) -> Any:
         """The module as torch.export sees it. Raises UserError at a line it cannot follow."""
         torch = self.torch
         try:
-            return torch.export.export(self.module, self.given, strict=False)
+            return torch.export.export(
+                self.module, self.given, dynamic_shapes=dynamic_shapes, strict=False
+            )
         except Exception as error:
             location = _users_line(error, torch) or self.name
             if "data-dependent" not in str(error):
@@ -188,13 +196,13 @@ class _Export:
                 raise UserError("an assertion about data cannot be compiled", where=location)
             values = self.tree.tree_leaves(node.meta.get("val"))
             tensors = [v for v in values if isinstance(v, torch.Tensor)]
-            if any(isinstance(v, symbols) for v in values):
+            if any(isinstance(v, symbols) and _unbacked(v) for v in values):
                 raise UserError(
                     "a tensor is made a Python number here: its value would be built in",
                     where=location,
                     hint="keep it a tensor",
                 )
-            if any(isinstance(n, torch.SymInt) for t in tensors for n in t.shape):
+            if any(_unbacked(t) for t in tensors):
                 raise UserError("shapes would depend on data", where=location)
 
     def twice_the_same(self, names: Sequence[str]) -> Any:
@@ -255,6 +263,15 @@ def _complete(path: Path, names: Sequence[str], tensors: Sequence[Any]) -> None:
     del model.graph.input[:]
     model.graph.input.extend(infos)
     onnx.save(model, path)
+
+
+def _unbacked(value: Any) -> bool:
+    """Whether a number or a shape depends on data."""
+    from torch.fx.experimental.symbolic_shapes import (  # pyright: ignore[reportMissingImports]
+        free_unbacked_symbols,
+    )
+
+    return bool(free_unbacked_symbols(value))
 
 
 # --- locations ----------------------------------------------------------------------------------

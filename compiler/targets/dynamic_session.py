@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,23 @@ from .session import Session, ValueInfo, check_inputs
 KEPT = 8
 
 
+@runtime_checkable
+class BoundByShapes(Protocol):
+    """A program without fixed shapes that is no ONNX model: one of torch.export."""
+
+    def value_infos(self) -> tuple[tuple[ValueInfo, ...], tuple[ValueInfo, ...]]:
+        """Inputs and outputs."""
+        ...
+
+    def key(self, arrays: Mapping[str, Array]) -> Hashable:
+        """What `bind` depends on."""
+        ...
+
+    def bind(self, arrays: Mapping[str, Array]) -> Program:
+        """The program for these arrays."""
+        ...
+
+
 class DynamicSession(Session):
     """Runs one model on arrays of any shape that it declares.
 
@@ -35,9 +52,12 @@ class DynamicSession(Session):
     """
 
     def __init__(self, program: Program, compile_one: Callable[[Program], Session]) -> None:
-        assert isinstance(program, DynamicProgram)
-        self.dynamic = program
-        self.inputs, self.outputs = _inputs(program), _outputs(program)
+        if isinstance(program, DynamicProgram):
+            self.inputs, self.outputs = _inputs(program), _outputs(program)
+        else:
+            assert isinstance(program, BoundByShapes)
+            self.inputs, self.outputs = program.value_infos()
+        self.dynamic: DynamicProgram | BoundByShapes = program
         self._defaults = {}  # each program has its own
         self._compile = compile_one
         self._sessions: OrderedDict[Hashable, Session] = OrderedDict()

@@ -111,9 +111,55 @@ def test_exported_files_are_read(tmp_path: Path) -> None:
         isoform.load(path)
 
 
-def test_symbolic_files_are_refused(tmp_path: Path) -> None:
-    dims = {"x": {0: torch.export.Dim("n", min=2, max=9)}}
-    exported = torch.export.export(Shared(), (torch.randn(3, 4),), dynamic_shapes=dims)
+class Joins(nn.Module):
+    """Sizes decide its shapes, also by arithmetic."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        both = torch.cat([x, y], 1).reshape(x.shape[0], -1, 2)
+        return both * torch.arange(both.shape[1])[:, None] + x.shape[0]
+
+
+def test_sizes_may_be_free(tmp_path: Path) -> None:
+    n, k = torch.export.Dim("n", min=2, max=9), torch.export.Dim("k", min=2, max=64)
+    dims = {"x": {0: n, 1: 2 * k}, "y": {0: n, 1: 2 * k}}
+    module, args = Joins().eval(), (torch.randn(3, 4), torch.randn(3, 4))
+    program = isoform.from_torch(module, args, dims)
+    rows = {"x": {0: n}, "y": {0: n}}
+    torch.export.save(torch.export.export(module, args, dynamic_shapes=rows), tmp_path / "m.pt2")
+    for made in (program, isoform.load(tmp_path / "m.pt2")):
+        session = isoform.compile(made, effort="quick", threads=1)
+        for shape in ((3, 4), (5, 8), (3, 4), (2, 16)) if made is program else ((3, 4), (5, 4)):
+            x, y = torch.randn(shape), torch.randn(shape)
+            found = session(x=x.numpy(), y=y.numpy())["output"]
+            np.testing.assert_allclose(found, module(x, y).numpy(), rtol=1e-5, atol=1e-5)
+        x = np.ones((12, 4), np.float32)
+        with pytest.raises(UserError, match="input 'x', dim 0: a size is out of range"):
+            session(x=x, y=x)
+        with pytest.raises(UserError, match=r"input 'y'.* another s"):
+            session(x=np.ones((3, 4), np.float32), y=np.ones((3, 8), np.float32))
+
+
+def test_sizes_by_arithmetic_are_checked() -> None:
+    dims = ({0: 2 * torch.export.Dim("k", min=1, max=8)},)
+    program = isoform.from_torch(nn.ReLU(), torch.ones(4), dims)
+    session = isoform.compile(program, effort="quick", threads=1)
+    assert session(np.ones(6, np.float32))["output"].shape == (6,)
+    with pytest.raises(UserError, match="dim 0: no such size: expected 2\\*"):
+        session(np.ones(7, np.float32))
+
+
+def test_data_that_decides_a_size_is_still_an_error() -> None:
+    class Selects(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x[x > 0]
+
+    with pytest.raises(UserError, match="shapes would depend on data"):
+        isoform.from_torch(Selects().eval(), torch.randn(5), ({0: torch.export.Dim("n")},))
+
+
+def test_commands_ask_for_fixed_shapes(tmp_path: Path) -> None:
+    dims = ({0: torch.export.Dim("n", min=2, max=9)},)
+    exported = torch.export.export(nn.ReLU(), (torch.randn(3, 4),), dynamic_shapes=dims)
     torch.export.save(exported, tmp_path / "model.pt2")
-    with pytest.raises(UserError, match="'x' is no tensor of fixed shape"):
-        isoform.load(tmp_path / "model.pt2")
+    with pytest.raises(UserError, match="its sizes are symbols"):
+        _ = isoform.load(tmp_path / "model.pt2").module

@@ -26,7 +26,7 @@ def test_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         torch._dynamo.register_backend(isoform.torch.backend, name="isoform")
     torch._dynamo.reset()
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     exec("\n".join(blocks), {})
     assert isoform.load("model.pt2").input_names == ["input"]
     ran = torch._dynamo.utils.counters["isoform"]
