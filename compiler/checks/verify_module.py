@@ -112,15 +112,19 @@ def verify_module(
     verified = VerifiedOps() if verified is None else verified
     verify_dominance(module, location_of)
     errors: list[UserError] = []
+    around: set[Operation] = set()  # ops around a fault: what they say may only follow from it
     for op in module.walk(region_first=True):
         if len(errors) == MOST_ERRORS:
             break
-        if verified.is_new(op):
+        if op in around:
+            around |= {parent} if (parent := op.parent_op()) is not None else set()
+        elif verified.is_new(op):
             try:
                 _verify_op(op, location_of)
             except UserError as error:
                 errors.append(error)
                 verified.failed(op)
+                around |= {parent} if (parent := op.parent_op()) is not None else set()
     raise_all(errors)
     verified.finish()
 
