@@ -265,16 +265,17 @@ matmul m=128 k=3072 n=768
 matmul m=128 k=64 n=128 batch=12 constant=0
 matmul m=128 k=128 n=64 batch=12 constant=0
 """
-TRIALS = 64
 
 
-def tuned(reuse: str, seed: int, folder: Path) -> tuple[list[KernelToTune], TunedKernels]:
+def tuned(
+    reuse: str, seed: int, trials: int, folder: Path
+) -> tuple[list[KernelToTune], TunedKernels]:
     """Tune the products, with a database of their own."""
     path = folder / f"{reuse}{seed}.txt"
     path.write_text(PRODUCTS)
     kernels = kernels_of(place(read_operators(path), CpuOptions(1)))
     database = TunedKernels(folder / f"{reuse}{seed}.json")
-    tuner = ReuseTuner(database, TuneOptions(TRIALS, seed), lambda progress: None)
+    tuner = ReuseTuner(database, TuneOptions(trials, seed), lambda progress: None)
     hops = REUSE[reuse]
     if hops is None:
         tuner.run(kernels)
@@ -283,14 +284,14 @@ def tuned(reuse: str, seed: int, folder: Path) -> tuple[list[KernelToTune], Tune
     return kernels, database
 
 
-def cpu() -> None:
+def cpu(trials: int, seeds: int) -> None:
     """Print trials, times and hits of ranges."""
     lines: list[tuple[object, ...]] = []
     hits: list[tuple[bool, ...]] = []
     with tempfile.TemporaryDirectory() as name:
-        for seed in SEEDS:
+        for seed in range(seeds):
             for reuse in REUSE:
-                kernels, database = tuned(reuse, seed, Path(name))
+                kernels, database = tuned(reuse, seed, trials, Path(name))
                 entries = [database.entry(k.task.signature, processor_here()[0]) for k in kernels]
                 ratios = [e.us / e.direct_us for e in entries if e is not None and e.direct_us]
                 tried = sum(len(entry.trials) for entry in database.file.ops.values())
@@ -325,8 +326,14 @@ def range_hits(kernels: Sequence[KernelToTune], database: TunedKernels) -> list[
 
 
 if __name__ == "__main__":
-    PARTS = {"counts": counts, "costs": costs, "plans": plans, "modelled": modelled, "cpu": cpu}
+    PARTS = {"counts": counts, "costs": costs, "plans": plans, "modelled": modelled}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("part", choices=PARTS)
-    PARTS[parser.parse_args().part]()
+    parser.add_argument("part", choices=(*PARTS, "cpu"))
+    parser.add_argument("--trials", type=int, default=64, help="cpu: of a kernel in full (64)")
+    parser.add_argument("--seeds", type=int, default=3, help="cpu: how many (3)")
+    asked = parser.parse_args()
+    if asked.part == "cpu":
+        cpu(asked.trials, asked.seeds)
+    else:
+        PARTS[asked.part]()
