@@ -128,7 +128,7 @@ class WriteOp(IRDLOperation):
 
 @irdl_op_definition
 class CopyOp(IRDLOperation):
-    """Copy so many elements from one buffer into another of the same type."""
+    """Copy the bits of so many elements into a buffer whose elements have the same size."""
 
     name = "nest.copy"
     source = operand_def(MemRefType)

@@ -7,7 +7,7 @@ from functools import reduce
 
 from xdsl.dialects.builtin import f32, f64
 
-from ...dialects.types import is_float, is_half, is_unsigned
+from ...dialects.types import byte_width, is_float, is_half, is_unsigned
 from .code import Scalar
 from .node import KeptNode, NoNest, Writer
 from .points import elementwise
@@ -64,6 +64,13 @@ def _cast(node: KeptNode) -> None:
     elementwise(node.code, [x], y, lambda v: v.to(y.element))
 
 
+def _bitcast(node: KeptNode) -> None:
+    """The same bits as another type of the same size."""
+    if byte_width(node[0].element) != byte_width(node.result.element):
+        raise NoNest
+    node.code.copy_all(node[0], node.result)
+
+
 def _clip(node: KeptNode) -> None:
     bounds = [(name, node[k]) for k, name in ((1, "max"), (2, "min")) if node.has(k)]
 
@@ -104,6 +111,7 @@ def _compared(name: str) -> Writer:
 WRITERS: dict[str, Writer] = {
     "Abs": _pointwise(lambda x: x if is_unsigned(x.element) else x.call("abs")),
     "Add": _folded("add"),
+    "BitCast": _bitcast,
     "BitShift": _bit_shift,
     "BitwiseAnd": _folded("and"),
     "BitwiseNot": _pointwise(lambda x: ~x),
