@@ -74,13 +74,15 @@ class TrialRequest:
 class Trial:
     """What a schedule took. Units: seconds; `ratio` is over the generator's schedule, paired.
 
-    `ratio` is None where results differed from those of the generator's schedule.
+    `ratio` is None where results differed from those of the generator's schedule. `quartile` is the
+    upper one of the paired ratios: below 1 a schedule is faster in most rounds.
     """
 
     seconds: float
     low: float  # the quartiles
     high: float
     ratio: float | None
+    quartile: float
     error: float
 
 
@@ -192,9 +194,11 @@ def _timed(
 
 def _trial(own: list[float], default: list[float], error: float) -> Trial:
     low, middle, high = statistics.quantiles(own, n=4)
-    ratio = statistics.median(a / b for a, b in zip(own, default, strict=True))
+    _, ratio, quartile = statistics.quantiles(
+        (a / b for a, b in zip(own, default, strict=True)), n=4
+    )
     right = error <= MOST_ERROR and np.isfinite(error)
-    return Trial(middle, low, high, ratio if right else None, error)
+    return Trial(middle, low, high, ratio if right else None, quartile, error)
 
 
 @cache

@@ -29,6 +29,7 @@ from .evolution import Evolution
 from .schedule_cost import KnownTrials, learned
 from .trial import (
     KernelTask,
+    Trial,
     TrialAnswer,
     TrialRequest,
     measure_trials,
@@ -231,12 +232,15 @@ class Tuner:
         answer = measure_trials(
             TrialRequest(kernel.task, tuple(few), FINAL_ROUNDS, self.options.seed)
         )
-        pairs = [(s, t) for s, t in zip(few, answer.trials, strict=True) if t.ratio is not None]
-        best = min(pairs, key=lambda pair: pair[1].ratio or math.inf, default=None)
-        schedule, trial = Schedule(), answer.default
-        if best is not None and (best[1].ratio or math.inf) < ACCEPT.kernel:
-            schedule, trial = best
+        faster = [pair for pair in zip(few, answer.trials, strict=True) if _is_faster(pair[1])]
+        default = Schedule(), answer.default
+        schedule, trial = min(faster, key=lambda pair: pair[1].ratio or math.inf, default=default)
         self.database.decide(kernel.task.signature, answer, schedule, trial)
+
+
+def _is_faster(trial: Trial) -> bool:
+    """Whether a schedule is faster than the generator's by more than noise, in most rounds."""
+    return trial.ratio is not None and trial.ratio < ACCEPT.kernel and trial.quartile < 1
 
 
 def _best(trials: KnownTrials) -> float:

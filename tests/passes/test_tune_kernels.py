@@ -51,11 +51,14 @@ class Clock:
     def __init__(self, processor: str = processor_here()[0]) -> None:
         self.asked: list[str] = []
         self.processor = processor
+        self.spread = 1.0  # upper quartile over median
 
     def __call__(self, request: TrialRequest) -> TrialAnswer:
         self.asked += [schedule.text for schedule in request.schedules]
         seconds = [pretended(schedule) for schedule in (Schedule(), *request.schedules)]
-        trials = [Trial(s, s, s, s / seconds[0], 0.0) for s in seconds]
+        trials = [
+            Trial(s, s, s, s / seconds[0], self.spread * s / seconds[0], 0.0) for s in seconds
+        ]
         return TrialAnswer(self.processor, "a processor", trials[0], tuple(trials[1:]))
 
 
@@ -94,6 +97,16 @@ def test_the_best_schedule_is_found_and_used(clock: Clock, tmp_path: Path) -> No
     op = next(op for op in placed.main.body.block.ops if isinstance(op, GemmOp))
     assert Schedule.on(op) == chosen
     assert str(placed.module) != api_text
+
+
+def test_a_gain_within_noise_is_not_used(clock: Clock, tmp_path: Path) -> None:
+    clock.spread = 3.0
+    (kernel,) = kernels()
+    database = tune(tmp_path / "tuned.json", 16)
+    assert database.schedule(kernel.task.signature, processor_here()[0]) is None
+    entry = database.entry(kernel.task.signature, processor_here()[0])
+    assert entry is not None
+    assert entry.algorithm == "scheduled"
 
 
 def test_what_is_in_the_database_is_not_measured_again(clock: Clock, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Clock:
     def __call__(self, request: TrialRequest) -> TrialAnswer:
         self.asked += [(request.task.signature, s.text) for s in request.schedules]
         seconds = [pretended(schedule) for schedule in (Schedule(), *request.schedules)]
-        trials = [Trial(s, s, s, s / seconds[0], 0.0) for s in seconds]
+        trials = [Trial(s, s, s, s / seconds[0], s / seconds[0], 0.0) for s in seconds]
         return TrialAnswer(processor_here()[0], "a processor", trials[0], tuple(trials[1:]))
 
 
