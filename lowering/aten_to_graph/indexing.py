@@ -46,6 +46,8 @@ def index(n: AtenNode, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAVa
         raise UnsupportedAten("positions of dims that are no neighbours")
     shape, first, last = shape_of(x), given[0], given[-1] + 1
     parts = n.together(*(n.cast(_positions(n, v), i64) for v in values))
+    if len(parts) == 1:
+        return n.op("gather", x, parts[0], axis=first)
     flat: SSAValue | None = None
     for part, k in zip(parts, given, strict=True):
         step = _steps(n, part, shape[k], math.prod(shape[k + 1 : last]))
@@ -61,15 +63,9 @@ def _steps(n: AtenNode, indices: SSAValue, size: int, stride: int) -> SSAValue:
     A table says it where there are several dims: graph.gather then raises for one outside, where
     arithmetic would silently select an element of another row.
     """
-    if stride == 1:
-        return _plain(n, indices, size)
-    return n.op("gather", n.data(np.arange(size, dtype=np.int64) * stride), indices, axis=0)
-
-
-def _plain(n: AtenNode, indices: SSAValue, size: int) -> SSAValue:
     if size == 0:
         raise UnsupportedAten("positions in an empty dim")
-    return n.op("gather", n.data(np.arange(size, dtype=np.int64)), indices, axis=0)
+    return n.op("gather", n.data(np.arange(size, dtype=np.int64) * stride), indices, axis=0)
 
 
 def gather(
