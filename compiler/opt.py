@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..dialects.errors import UsageError, UserError, did_you_mean, one_line, raise_all
-from ..dialects.files import cannot, write_whole
+from ..dialects.files import cannot, similar_name, write_whole
 from ..dialects.floats import Allowed
 from .checks.rewrite_recorder import RewriteRecorder
 from .checks.verify_module import verify_module
@@ -402,11 +402,7 @@ def _read_input(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as error:
-        folder = Path(path).parent
-        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
-        raise UserError(
-            "no such file", where=path, hint=did_you_mean(Path(path).name, names)
-        ) from error
+        raise UserError("no such file", where=path, hint=similar_name(path)) from error
     except OSError as error:
         raise cannot("read", path, error) from error
 

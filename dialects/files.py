@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import UserError
+from .errors import UserError, did_you_mean
 
 # Temporary files that are being written.
 _UNFINISHED: set[Path] = set()
@@ -73,6 +73,14 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise cannot("read", path, error) from error
+
+
+def similar_name(path: str | os.PathLike[str]) -> str | None:
+    """The hint for a missing file: the closest name beside it, if one is close."""
+    file = Path(path)
+    with suppress(OSError):
+        return did_you_mean(file.name, [other.name for other in file.parent.iterdir()])
+    return None
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

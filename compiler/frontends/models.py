@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.files import similar_name
 from ...dialects.program import Program
 from ...dialects.weights import Weights
 from .program_file import program_of, read_program
@@ -54,7 +55,7 @@ def load(
             "a model is FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME", where=name, hint=hint
         )
     if not path.exists():
-        raise UserError("no such file", where=name)
+        raise UserError("no such file", where=name, hint=similar_name(path))
     return reader(path, shapes or {})
 
 

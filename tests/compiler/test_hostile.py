@@ -182,6 +182,7 @@ CLI: list[tuple[str, int, str]] = [
     ("run", 2, "MODEL"),
     ("run none.mlir", 1, "no such file"),
     ("run none.onnx", 1, "no such file"),
+    ("run god.mlir", 1, "no such file .did you mean 'good.mlir'"),
     ("run resnet18", 1, "did you mean 'zoo:resnet18'"),
     ("run zoo:resnet19", 1, "resnet1"),
     ("run zoo:", 1, "zoo"),
