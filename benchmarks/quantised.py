@@ -26,6 +26,7 @@ import onnxruntime
 
 import isoform
 from isoform.compiler import zoo
+from isoform.compiler.peers.model_file import peer_model
 
 Array = Any
 MODELS = ("squeezenet", "resnet18", "mobilenet-v2", "bert-base:layers=2", "resnet50")
@@ -122,9 +123,11 @@ def prepared(name: str, folder: Path) -> Path:
 
 def row(path: Path, seconds: float) -> str:
     """The cells of one file: agreement, both times, the ratio."""
-    other = peer(path)
+    program = isoform.load(path)
+    with peer_model(program, path) as given:  # the file itself
+        other = peer(given.path)
     data = feeds(other)
-    session = isoform.compile(isoform.load(path), threads=1)
+    session = isoform.compile(program, threads=1)
     wanted, found = other.run(None, data), session(**data)
     apart: list[float] = []
     for info, want in zip(other.get_outputs(), wanted, strict=True):
