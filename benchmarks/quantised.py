@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader
 
 import isoform
 from isoform.compiler import zoo
@@ -46,7 +47,7 @@ def feeds(session: onnxruntime.InferenceSession, seed: int = 1) -> dict[str, Arr
     return {name: np.ones_like(a) if "mask" in name else a for name, a in made.items()}
 
 
-class Calibration:
+class Calibration(CalibrationDataReader):
     """Two draws, from which quantize_static takes its ranges."""
 
     def __init__(self, path: Path) -> None:
@@ -131,8 +132,9 @@ def row(path: Path, seconds: float) -> str:
     wanted, found = other.run(None, data), session(**data)
     apart: list[float] = []
     for info, want in zip(other.get_outputs(), wanted, strict=True):
-        got = np.asarray(found[info.name], np.float64)
-        apart.append(np.abs(got - want).max() / max(float(np.abs(want).max()), 1e-9))
+        pair = (np.asarray(a, np.float64) for a in (found[info.name], want))
+        got, expected = pair
+        apart.append(np.abs(got - expected).max() / max(float(np.abs(expected).max()), 1e-9))
     ours: list[float] = []
     theirs: list[float] = []
     end = time.monotonic() + seconds

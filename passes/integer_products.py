@@ -89,7 +89,7 @@ class _Ops:
         self.known, self.before = known, before
         self.made: list[Operation] = []
 
-    def add(self, op: GraphOp) -> SSAValue:
+    def add(self, op: GraphOp | ConstantOp) -> SSAValue:
         """Insert an op and return its result."""
         op.location = self.before.location
         Rewriter.insert_op(op, InsertPoint.before(self.before))
@@ -202,9 +202,9 @@ class _Rewrite:
     def run(self) -> SSAValue | None:
         """Replace the product, if it is one of bytes; gives its new value, if that is scaled."""
         if element_of(self.op.result) == i32:
-            pair = _whole(self.left), _whole(self.right)
-            if pair[0] is not None and pair[1] is not None and self._fits(*pair):
-                self._replace(self._product(*pair))
+            left, right = _whole(self.left), _whole(self.right)
+            if left is not None and right is not None and self._fits(left, right):
+                self._replace(self._product(left, right))
             return None
         return self._scaled()
 
@@ -224,10 +224,10 @@ class _Rewrite:
         a, b = _scaled(self.left), _scaled(self.right)
         if a is None or b is None or a.dim is not None or self._column(b) is None:
             return None
-        pair = _whole(a.whole), _whole(b.whole)
-        if pair[0] is None or pair[1] is None or not self._fits(*pair):
+        left, right = _whole(a.whole), _whole(b.whole)
+        if left is None or right is None or not self._fits(left, right):
             return None
-        total = self.ops.add(CastOp(self._product(*pair), to=f32))
+        total = self.ops.add(CastOp(self._product(left, right), to=f32))
         shape = shape_of(total)
         one, column = self.ops.scalar(a.scale), 1 if isinstance(self.op, ConvOp) else len(shape) - 1
         if b.dim is None:

@@ -43,7 +43,9 @@ class AlgebraInlineCasts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         block = main_of(op).body.block
         scopes = [scope for scope in block.ops if isinstance(scope, ScopeOp)]
-        casts = {scope.result: expr for scope in scopes if (expr := _cast(scope)) is not None}
+        casts: dict[SSAValue, Cast] = {
+            scope.result: expr for scope in scopes if (expr := _cast(scope)) is not None
+        }
         for scope in scopes:
             if _is_product(scope):
                 _inline(scope, casts)

@@ -215,8 +215,8 @@ def test_numbers_of_4_bits_are_inputs_and_results() -> None:
     program = import_onnx(onnx.parser.parse_model(text))
     x = np.array([0, 3, 9, 15, 8], ml_dtypes.uint4)
     for found in (
-        reference.run(program, {"x": x, "s": np.float32(0.5)}),
-        isoform.compile(program, threads=1, effort="quick")(x=x, s=np.float32(0.5)),
+        reference.run(program, {"x": x, "s": np.array(0.5, np.float32)}),
+        isoform.compile(program, threads=1, effort="quick")(x=x, s=np.array(0.5, np.float32)),
     ):
         assert np.array_equal(found["y"], [0, 1.5, 4.5, 7.5, 4])
         assert np.array_equal(np.asarray(found["z"]).astype(int), [0, 3, 9, 15, 8])

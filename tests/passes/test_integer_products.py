@@ -35,7 +35,12 @@ def conv(data: Any, kinds: Any, zeros: tuple[int | None, int | None], **given: A
     rng, groups, b = np.random.default_rng(1), given.get("groups", 1), GraphBuilder()
     x = b.input("x", (2, 4, 5, 6), from_numpy(data))
     w = b.weight("w", weights(rng, kinds, (6, 4 // groups, 3, 2)))
-    setting = {"strides": [1, 2], "pads": [1, 0, 1, 1], "dilations": [1, 1], **given}
+    setting: dict[str, Any] = {
+        "strides": [1, 2],
+        "pads": [1, 0, 1, 1],
+        "dilations": [1, 1],
+        **given,
+    }
     b.output("y", b.conv(whole(b, x, zeros[0]), whole(b, w, zeros[1]), **setting))
     return b.build()
 
