@@ -156,14 +156,15 @@ def test_calls_are_inlined_when_a_program_is_read(capsys: Capture) -> None:
     assert found.tolist() == [0, 2, 0, 4]
 
 
-def test_folded_weights_are_written_beside_the_output(capsys: Capture) -> None:
+@pytest.mark.parametrize("out", ["sub/out", "out"])
+def test_folded_weights_are_written_beside_the_output(capsys: Capture, out: str) -> None:
     Path("sub").mkdir()
-    printed(capsys, "norm.mlir", "-p", "fold-constants", "-o", "sub/out.mlir")
-    stored = load_file("sub/out.safetensors")
+    printed(capsys, "norm.mlir", "-p", "fold-constants", "-o", f"{out}.mlir")
+    stored = load_file(f"{out}.safetensors")
     assert [a.shape for a in stored.values()] == [(3, 4)]
     x = np.ones((2, 3), np.float32)
     before = isoform.compile(isoform.load("norm.mlir"))(x=x)["y"]
-    after = isoform.compile(isoform.load("sub/out.mlir"))(x=x)["y"]
+    after = isoform.compile(isoform.load(f"{out}.mlir"))(x=x)["y"]
     assert np.array_equal(before, after)
 
 
