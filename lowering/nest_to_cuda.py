@@ -8,10 +8,11 @@ at constant indices in registers.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IntegerType, MemRefType, Signedness
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects.nest import (
@@ -33,11 +34,30 @@ from ..dialects.nest import (
     loop_of,
     parallel_loops,
 )
+from ..dialects.nest_computed import (
+    AgainOp,
+    CopyOp,
+    IndexOp,
+    RangeOp,
+    ReadOp,
+    RemainderOp,
+    RepeatOp,
+    WriteOp,
+)
 from .kernel_to_cuda.element_types import compute_type, literal, loaded, memory_type, stored
 from .kernel_to_cuda.nest import point_number
 from .kernel_to_cuda.print_index import INT_LIMIT, Iterators
 from .kernel_to_cuda.print_reads import guard_text
-from .kernel_to_cuda.print_scalars import AND, CHOICE, Body, Text, accumulate, identity, print_op
+from .kernel_to_cuda.print_scalars import (
+    AND,
+    CHOICE,
+    UNARY,
+    Body,
+    Text,
+    accumulate,
+    identity,
+    print_op,
+)
 from .kernel_to_cuda.program_data import CudaKernel, CudaParameter
 from .kernel_to_cuda.writer import CudaWriter, Names, finish
 
@@ -47,9 +67,11 @@ THREADS = 256
 def print_cuda(nest: NestOp, name: str) -> CudaKernel:
     """The kernel's text: a thread for each iteration of the outermost parallel loops."""
     buffers = nest.body.block.args
-    written = {op.buffer for op in nest.walk() if isinstance(op, StoreOp)}
+    written = {op.buffer for op in nest.walk() if isinstance(op, StoreOp | WriteOp)}
+    written |= {op.target for op in nest.walk() if isinstance(op, CopyOp)}
+    alone = sum(b in written for b in buffers) == 1
     parameters = tuple(
-        _parameter(f"x{k}" if b not in written else "y", b, b in written)
+        _parameter(f"x{k}" if b not in written else "y" if alone else f"y{k}", b, b in written)
         for k, b in enumerate(buffers)
     )
     names = Names([p.name for p in parameters])
@@ -125,11 +147,63 @@ class _Printer:
             case IdentityOp():
                 kind = op.reduction.data.removeprefix("numeric_")
                 self.values[op.result] = Text(identity(kind, op.result.type))
+            case AgainOp():
+                pass  # the loop around it reads the condition
+            case RangeOp() | RepeatOp() | CopyOp() | WriteOp():
+                self._computed(op)
+            case IndexOp():
+                text = Text(f"(long long)({self._over(op).text(op.indices[0])})", UNARY)
+                self.values[op.result] = self._named(op, text)
+            case ReadOp():
+                text = f"{self.buffers[op.buffer]}[{self.values[op.place].text}]"
+                if not is_local(op.buffer):
+                    assert isinstance(op.buffer.type, MemRefType)
+                    text = loaded(text, op.buffer.type.element_type)
+                self.values[op.result] = self._named(op, Text(text))
+            case _ if (unsigned := _without_sign(op, self.values)) is not None:
+                self.values[op.results[0]] = self._named(op, unsigned)
             case _:
                 body = Body()
                 text = print_op(op, self.values, body)
                 self.writer.add(body)
                 self.values[op.results[0]] = self._named(op, text)
+
+    def _computed(self, op: RangeOp | RepeatOp | CopyOp | WriteOp) -> None:
+        """Loops and writes whose places are computed."""
+        writer, text = (
+            self.writer,
+            {v: self.values[v].text for v in op.operands if v in self.values},
+        )
+        match op:
+            case RangeOp():
+                with writer.names.scope():
+                    name = writer.names.fresh(op.iterator.name_hint or "k")
+                    self.values[op.iterator] = Text(name)
+                    low, high = text[op.low], text[op.high]
+                    with writer.block(f"for (long long {name} = {low}; {name} < {high}; ++{name})"):
+                        self.block(op.block)
+            case RepeatOp():
+                again = writer.names.fresh("again")
+                writer.line(f"bool {again};")
+                last = op.block.last_op
+                assert isinstance(last, AgainOp)
+                with writer.block("do"):
+                    self.block(op.block)
+                    writer.line(f"{again} = {self.values[last.condition].text};")
+                writer.line(f"while ({again});")
+            case CopyOp():
+                name = writer.names.fresh("k")
+                target, source = (self.buffers[b] for b in (op.target, op.source))
+                head = f"for (long long {name} = 0; {name} < {text[op.count]}; ++{name})"
+                with writer.block(head):
+                    value = f"{source}[{text[op.start]} + {name}]"
+                    writer.line(f"{target}[{text[op.place]} + {name}] = {value};")
+            case WriteOp():
+                value = text[op.value]
+                if not is_local(op.buffer):
+                    assert isinstance(op.buffer.type, MemRefType)
+                    value = stored(value, op.buffer.type.element_type)
+                writer.line(f"{self.buffers[op.buffer]}[{text[op.place]}] = {value};")
 
     def _named(self, op: Operation, text: Text) -> Text:
         """A name for a value that is used more than once, or later than its place."""
@@ -227,3 +301,50 @@ class _Printer:
                     writer.lines.append("#pragma unroll")
                     with writer.block(f"for (int {j} = 0; {j} < {columns}; ++{j})"):
                         writer.line(line)
+
+
+_INFIX: dict[type[Operation], str] = {arith.DivUIOp: "/", arith.RemUIOp: "%"}
+_EXTREMES: dict[type[Operation], str] = {arith.MaxUIOp: ">", arith.MinUIOp: "<"}
+_ORDERS = {6: "<", 7: "<=", 8: ">", 9: ">="}
+
+
+def _without_sign(op: Operation, values: Mapping[SSAValue, Text]) -> Text | None:
+    """The value of an op that reads no sign, of a shift or a remainder; None for any other."""
+    args = [values[v].text for v in op.operands if v in values]
+    if isinstance(op, RemainderOp):
+        suffix = "" if compute_type(op.result.type) == "double" else "f"
+        return Text(f"fmod{suffix}({args[0]}, {args[1]})")
+    if isinstance(op, arith.ShRSIOp | arith.ShLIOp | arith.ShRUIOp):
+        return _shifted(op, *args)
+    unsigned = isinstance(op, arith.CmpiOp) and op.predicate.value.data in _ORDERS
+    casts = arith.ExtUIOp | arith.UIToFPOp
+    if not (unsigned or type(op) in {**_INFIX, **_EXTREMES} or isinstance(op, casts)):
+        return None
+    source = op.operands[0].type
+    if not isinstance(source, IntegerType) or source.width.data == 1:
+        return None
+    a, *rest = (f"({_unsigned(source)})({x})" for x in args)
+    made = compute_type(op.results[0].type)
+    if isinstance(op, casts):
+        return Text(f"({made})({a})", UNARY)
+    (b,) = rest
+    if isinstance(op, arith.CmpiOp):
+        return Text(f"({a} {_ORDERS[op.predicate.value.data]} {b})")
+    if type(op) in _EXTREMES:
+        return Text(f"({made})({a} {_EXTREMES[type(op)]} {b} ? {a} : {b})", UNARY)
+    return Text(f"({b} == 0 ? 0 : ({made})({a} {_INFIX[type(op)]} {b}))")
+
+
+def _shifted(op: Operation, x: str, by: str) -> Text:
+    """A shift by all bits or more gives 0, or the sign."""
+    element = op.results[0].type
+    assert isinstance(element, IntegerType)
+    bits, made, plain = element.width.data, compute_type(element), _unsigned(element)
+    if isinstance(op, arith.ShRSIOp):
+        return Text(f"({made})({x} >> (({plain})({by}) < {bits} ? {by} : {bits - 1}))", UNARY)
+    sign = "<<" if isinstance(op, arith.ShLIOp) else ">>"
+    return Text(f"(({plain})({by}) < {bits} ? ({made})(({plain})({x}) {sign} {by}) : 0)")
+
+
+def _unsigned(element: IntegerType) -> str:
+    return compute_type(IntegerType(element.width.data, Signedness.UNSIGNED))
