@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float16Type, Float64Type, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import (
+    Float16Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.scalars import function_of
-from ...dialects.types import is_bool, is_float, is_half
+from ...dialects.types import integer_range, is_bool, is_float, is_half
 from .element_types import compute_type, greatest, least, literal
 
 # Precedence of C operators; an operand with a lower one than needed gets brackets.
@@ -173,6 +180,8 @@ def print_op(op: Operation, values: Mapping[SSAValue, Text], into: Body) -> Text
     args = [values[v] for v in op.operands]
     name = function_of(op)
     if name is None:
+        if isinstance(op, arith.FPToSIOp | arith.FPToUIOp) and _is_short(result):
+            return _saturated(args[0], result, into)
         if len(args) == 1:  # every other op of a body is a cast
             return rounded(_cast(args[0], op.operands[0].type, result), result, into)
         raise UserError(f"no CUDA code for {op.name}")
@@ -183,6 +192,19 @@ def print_op(op: Operation, values: Mapping[SSAValue, Text], into: Body) -> Text
     text = apply(name, args, element)
     into.helpers |= {helper for helper in HELPERS if text.text.startswith(f"{helper}(")}
     return _narrow(text, result)
+
+
+def _is_short(element: Attribute) -> bool:
+    """Whether an integer is shorter than C's int, to which the device's conversion saturates."""
+    return isinstance(element, IntegerType) and 1 < element.width.data < 32
+
+
+def _saturated(value: Text, element: Attribute, into: Body) -> Text:
+    """A float as a short integer: as an int, then cut to the type's range."""
+    low, high = (Text(f"({n})") for n in integer_range(element))
+    cut = apply("min", [apply("max", [_convert(value, "int"), low], i32), high], i32)
+    into.helpers |= {helper for helper in HELPERS if f"{helper}(" in cut.text}
+    return _convert(cut, compute_type(element))
 
 
 def _narrow(value: Text, element: Attribute) -> Text:
