@@ -10,6 +10,7 @@ crosses a node that is kept as `graph.opaque`, whether loop nests or onnx.refere
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,6 +28,8 @@ from ...dialects.kernel import KernelOp
 from ...dialects.program import Program, where
 from ...dialects.types import tensor_type
 from ...passes.cost.flops import bytes_of, flops_of
+from ..reports.check_schema import CHECK
+from ..reports.json_schema import first_fault
 
 if TYPE_CHECKING:
     import onnx
@@ -107,7 +110,10 @@ class Check:
         found: dict[str, Any] = {**asdict(self), "totals": self.totals, "ok": self.ok}
         for entry, row in zip(found["ops"], self.ops, strict=True):
             entry["flops_share"], entry["bytes_share"] = self.shares(row)
-        return found
+        plain = json.loads(json.dumps(found))
+        fault = first_fault(plain, CHECK)
+        assert fault is None, fault
+        return plain
 
     def as_text(self) -> str:
         """A table of the ops, then what blocks optimisation and which dims are unbound."""
