@@ -25,6 +25,7 @@ def test_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "isoform" not in torch._dynamo.list_backends():  # run without an installed package
         torch._dynamo.register_backend(isoform.torch.backend, name="isoform")
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     assert len(blocks) == 7
     exec("\n".join(blocks), {})
