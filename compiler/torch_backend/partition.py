@@ -92,18 +92,27 @@ class Partition:
         )
         partitions = [p for p in partitioner.propose_partitions() if _worth(p.nodes)]
         fused = partitioner.fuse_partitions(partitions)
-        for partition in partitions:
-            self.ran += sum(target_of(n) != "getitem" for n in partition.nodes)
         for node in list(fused.graph.nodes):
             if node.op == "call_module":
-                part = fused.get_submodule(node.target)
-                constants = [self._constant(n) for n in node.args]
-                setattr(fused, node.target, Part(part.graph, constants, self.options))
+                self._compile(fused, node)
         fused.graph.eliminate_dead_code()
         fused.recompile()
         self.module = fused
         found = {"calls": self.calls, "run": self.ran, "parts": len(partitions)}
         counters["isoform"].update(found)  # adds: dynamo's own counters
+
+    def _compile(self, fused: Any, node: Any) -> None:
+        """Put a compiled part in the place of a fused graph, which stays if that fails."""
+        graph = fused.get_submodule(node.target).graph
+        constants = [self._constant(n) for n in node.args]
+        try:
+            part = Part(graph, constants, self.options)
+        except UserError as error:
+            _name(f"a part cannot be compiled: {error}")
+            return
+        setattr(fused, node.target, part)
+        computed = [n for n in graph.nodes if n.op == "call_function"]
+        self.ran += sum(target_of(n) != "getitem" for n in computed)
 
     def _constant(self, node: Any) -> Any:
         """The tensor of a node that always has the same one."""

@@ -157,6 +157,18 @@ def test_what_is_not_in_the_table_stays_in_torch(caplog: pytest.LogCaptureFixtur
     assert any("op sort.default is not in the table" in r.getMessage() for r in caplog.records)
 
 
+def test_a_part_that_does_not_compile_stays_in_torch(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise UserError("no code for it")
+
+    monkeypatch.setattr(isoform.torch.part, "compile_cpu", fails)
+    with caplog.at_level(logging.WARNING, "isoform.torch"):
+        both(lambda x: torch.exp(x) + 1, torch.randn(3))
+    assert "a part cannot be compiled: no code for it" in caplog.text
+
+
 def test_data_decides_and_the_rest_still_runs() -> None:
     def function(x: Any) -> Any:
         y = torch.exp(x) + 1
