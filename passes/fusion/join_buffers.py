@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -141,7 +142,7 @@ def _pieces(scope: ScopeOp, op: LoopsOp, expr: Expr) -> tuple[int, list[SSAValue
             return None
         dim = _shifted_dim(test) if dim is None else dim
         size = None if dim is None else _piece_size(piece, dim)
-        if dim is None or size is None or not _is_shifted(piece, dim, start, len(scope.traversal)):
+        if dim is None or size is None or not _is_shifted(piece, dim, start, scope.traversal):
             return None
         if test is not None and not _is_guard(test, dim, start, size):
             return None
@@ -164,10 +165,13 @@ def _piece_size(piece: Read, dim: int) -> int | None:
     return shape[dim] if dim < len(shape) else None
 
 
-def _is_shifted(piece: Read, dim: int, start: int, rank: int) -> bool:
-    """Whether a piece is read at the traversal point, shifted by `start` along `dim`."""
-    return len(piece.index) == rank and all(
-        e == Index.iterator(k) - (start if k == dim else 0) for k, e in enumerate(piece.index)
+def _is_shifted(piece: Read, dim: int, start: int, traversal: Sequence[int]) -> bool:
+    """Whether a piece is read at the traversal point, shifted by `start` along `dim`, and all of it
+    along the others: a part of a tensor cannot be written in its place."""
+    shape = shape_of(piece.source)
+    return len(piece.index) == len(traversal) and all(
+        e == Index.iterator(k) - (start if k == dim else 0) and (k == dim or shape[k] == n)
+        for k, (e, n) in enumerate(zip(piece.index, traversal, strict=True))
     )
 
 
