@@ -104,6 +104,13 @@ def scalar_type(element: Attribute) -> Attribute:
     return element
 
 
+def _written(parser: Parser, value: UnresolvedOperand, element: Attribute) -> SSAValue:
+    """A value that goes into a buffer: an op of a body may say its sign, a read one has none."""
+    known = parser.ssa_values.get(value.operand_name)
+    signed = known is not None and known[value.index].type == element
+    return parser.resolve_operand(value, element if signed else scalar_type(element))
+
+
 class PlacedOp(IRDLOperation):
     """An op with expressions over iterators of loops; the iterators are the operands `places`."""
 
@@ -313,7 +320,7 @@ class StoreOp(AccessOp):
         if parser.parse_optional_keyword("nontemporal") is not None:
             past = parser.parse_integer()
         buffer = text.parse_buffer(parser, name)
-        stored = parser.resolve_operand(value, scalar_type(buffer.type.element_type))  # pyright: ignore
+        stored = _written(parser, value, buffer.type.element_type)  # pyright: ignore
         properties["nontemporal"] = integer(past)
         return cls.create(operands=[stored, buffer, *places], properties=properties)
 
@@ -370,7 +377,7 @@ class AccumulateOp(AccessOp):
             if parser.parse_optional_keyword(word) is not None:
                 properties[word] = UnitAttr()
         buffer = text.parse_buffer(parser, name)
-        taken = parser.resolve_operand(value, buffer.type.element_type)  # pyright: ignore
+        taken = _written(parser, value, buffer.type.element_type)  # pyright: ignore
         return cls.create(operands=[taken, buffer, *places], properties=properties)
 
 

@@ -127,8 +127,11 @@ def where(g: Grower) -> SSAValue:
 
 def cast(g: Grower) -> SSAValue:
     """A conversion; floats are scaled first, so that not all integers are 0."""
-    x = g.any()
-    target = g.rng.choice((*g.floats, *g.others))
+    x = g.any(lambda v: not is_unsigned(element_of(v)))
+    if is_unsigned(element_of(x)):
+        return x
+    targets = [e for e in (*g.floats, *g.others) if not is_unsigned(e)]
+    target = g.rng.choice(targets)
     if is_float(element_of(x)) and not is_float(target):
         x = g.b.mul(g.bounded(x), g.constant_like(x, 5.0))
     return g.b.cast(x, to=target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection, Sequence
 
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
@@ -86,7 +87,17 @@ def random_graph(
         name = g.rng.choices(chosen, weights)[0]
         g.keep(FAMILIES[name][0](g))
     _outputs(g)
+    if integers and seed % 4 == 1:
+        _unsigned_outputs(g, random.Random(f"unsigned {seed}"))
     return g.b.build(source=f"random_graph({seed})")
+
+
+def _unsigned_outputs(g: Grower, draw: random.Random) -> None:
+    """Conversions to and from unsigned integers, by draws that leave all other ops as they are."""
+    value = draw.choice(g.values)
+    made = g.b.cast(value, to=draw.choice(UNSIGNED))
+    g.b.output("unsigned", made)
+    g.b.output("from_unsigned", g.b.cast(made, to=draw.choice((*g.floats, *SIGNED))))
 
 
 def _outputs(g: Grower) -> None:
