@@ -252,3 +252,17 @@ def test_rounded_constants_beside_identities_of_functions_are_no_difference(
         return b.build()
 
     same(program(False), program(True))
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_a_constant_folded_to_half_floats_is_no_difference(half: Attribute) -> None:
+    """Its rounding is below one unit in the last place, and far above that of float64."""
+    b = GraphBuilder()
+    numbers = np.array([1.41406, -0.402344, 0.492188, -0.0116577])  # the last is tiny when squared
+    x = b.constant(numbers.astype(to_numpy(half)), half)
+    b.output("y", b.mul(x, x))
+    program = b.build("squares")
+    folded = program.clone()
+    run_passes(folded, "fold-constants")
+    assert len(list(folded.main.body.block.ops)) == 2
+    assert compare(program, folded, seed=3).kind != "different"
