@@ -36,8 +36,12 @@ BUFFERS: tuple[str, ...] = (
     "join-buffers",
 )
 
+# A kernel is a call there: many parts are copied by one each.
+CPU_BUFFERS: tuple[str, ...] = ("share-buffers", "join-buffers{copies=true}")
+
 # Runtimes need buffers placed in memory; text for people is clearer without places.
 PLACE: tuple[str, ...] = (*BUFFERS, "plan-memory")
+PLACE_ON_CPU: tuple[str, ...] = (*CPU_BUFFERS, "plan-memory")
 
 # Kernels that only the CPU has. After tuning, which looks at products one by one.
 FOR_CPU: tuple[str, ...] = ("fuse-attention", "fuse-tiles")

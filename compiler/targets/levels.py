@@ -106,11 +106,12 @@ def _pipeline(level: str, target: str) -> str:
 
 def priced(program: Program, target: str) -> Program:
     """The kernels that a target runs for a program; its cost is theirs."""
-    from ..pipelines import BUFFERS
+    from ..pipelines import BUFFERS, CPU_BUFFERS
 
     lowered = lower_to(program, "kernel", target, verify=False)
     lowered = lowered.clone() if lowered is program else lowered
-    run_passes(lowered, ",".join(BUFFERS), verify_input=False)
+    passes = CPU_BUFFERS if target == "cpu" else BUFFERS
+    run_passes(lowered, ",".join(passes), verify_input=False)
     return lowered
 
 
@@ -121,7 +122,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
         options: how its kernels are tuned; None measures nothing.
         target: what will run it; some kernels exist for "cpu" only.
     """
-    from ..pipelines import FAST_MATH, FOR_CPU, PLACE
+    from ..pipelines import FAST_MATH, FOR_CPU, PLACE, PLACE_ON_CPU
 
     given = level_of(program) == "kernel"
     if target == "cpu":
@@ -129,7 +130,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     else:
         placed = lower_to(program, "kernel", target, verify=False)
     placed = placed.clone() if placed is program else placed
-    passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
+    passes = (*FOR_CPU, *PLACE_ON_CPU) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()
     run_passes(placed, ",".join((*passes, *fast)), verify_input=given)
     if options is not None and options.uses_tuned and target == "cpu":

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p graph-to-algebra,algebra-to-kernel,join-buffers | filecheck %s
+// RUN: isoform-opt %s -p 'graph-to-algebra,algebra-to-kernel,join-buffers{copies=true}' | filecheck %s
 
 // More parts than a kernel has branches for: each input is copied to its row by a kernel of its own.
 // CHECK-LABEL: func.func @main

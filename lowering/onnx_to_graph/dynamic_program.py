@@ -21,7 +21,7 @@ from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs
 from .tensor_data import element_of_number, type_name
 from .values import NotConstant
 
-# An input of more elements is not read as sizes: each new value of it is another import.
+# Found while binding, an input of more elements is not read as sizes: each new value is an import.
 MOST_SIZES = 4096
 
 Step = Callable[[Program], Program]

@@ -42,9 +42,10 @@ class JoinBuffers(ModulePass):
     Kernels must define its parts, whose other readers may only be loops (which follow any
     strides), and the parts must have no halo. Halos must be final: this runs after `tune`.
 
-    More than `MANY` parts, along any dim, are copied to their positions by a kernel each where they
-    cannot be written there: these copies are one code, while one kernel for all of them has a
-    branch for each part (the outputs of a recurrence of hundreds of steps).
+    With `copies`, more than `MANY` parts, along any dim, are copied to their positions by a kernel
+    each where they cannot be written there: these copies are one code, while one kernel for all of
+    them has a branch for each part (the outputs of a recurrence of hundreds of steps). On the CPU
+    a kernel costs a call; on a GPU each would be a launch.
 
     Before:
 
@@ -58,22 +59,23 @@ class JoinBuffers(ModulePass):
 
     name = "join-buffers"
     floats: ClassVar[Floats] = BITS
+    copies: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = constant_values(op)
         for kernel in reversed(list(main_of(op).body.block.ops)):
             if isinstance(kernel, LoopsOp) and kernel.result not in constants:
-                _join(kernel, constants)
+                _join(kernel, constants, self.copies)
 
 
-def _join(op: LoopsOp, constants: set[SSAValue]) -> None:
+def _join(op: LoopsOp, constants: set[SSAValue], copies: bool) -> None:
     found = concatenated(op)
     if found is None:
         return
     axis, values = found
     inside = axis == layout_of(op.type).dims[-1] and len(set(values)) == len(values)
     moved = inside and all(v not in constants and _movable(v, op) for v in values)
-    if not moved and len(values) <= MANY:
+    if not moved and not (copies and len(values) > MANY):
         return
     start, placed = 0, list[SSAValue]()
     for value in values:

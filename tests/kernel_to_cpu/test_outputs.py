@@ -143,6 +143,15 @@ def test_an_output_over_its_input() -> None:
     assert np.array_equal(array, right)
 
 
+def test_an_output_over_an_input_that_is_an_output_too() -> None:
+    session = isoform.compile(several(), threads=1, effort="quick")
+    x, z = drawn(8, 4, 6), drawn(9, 4, 6)
+    right = wanted(x.copy(), z)
+    found = session.run(["x_itself", "y"], {"x": x, "z": z}, out={"y": x})
+    np.testing.assert_allclose(found[0], right["x_itself"], rtol=1e-6)
+    np.testing.assert_allclose(x, right["y"], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("out", "words"),
     [

@@ -8,9 +8,10 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from isoform.compiler.targets.cpu_options import CpuOptions
-from isoform.compiler.targets.levels import place
+from isoform.compiler.targets.levels import place, priced
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.kernel import LoopsOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu.session import CpuSession
@@ -86,3 +87,13 @@ def test_literals_are_part_of_the_code() -> None:
         row = b.slice(table, starts=[k, 0], sizes=[1, 4], steps=[1, 1])
         b.output(f"y{k}", b.relu(b.mul(x, row)))
     checked(b.build("literals"))
+
+
+def test_a_gpu_joins_many_parts_by_one_kernel() -> None:
+    """Each copy would be a launch there."""
+    b = GraphBuilder()
+    b.output("y", b.concat(*(b.input(f"x{k}", (1, 256), f32) for k in range(STEPS)), axis=0))
+    program = b.build("stacked")
+    for target, count in (("h100", 1), ("cpu", STEPS)):
+        ops = priced(program, target).main.body.block.ops
+        assert sum(isinstance(op, LoopsOp) for op in ops) == count

@@ -164,19 +164,24 @@ class Execution:
         for patch in self._patches:
             patch.table[patch.position] = addresses[patch.outside] + patch.shift
 
+    def _bind_copies(self) -> None:
+        """Let kernels write into copies of the outputs: callers have those of the last run."""
+        first = len(self.inputs)
+        self._bind([*self._bound[:first], *(array.copy() for array in self._bound[first:])])
+
     def _results(self, out: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name: what was handed out as it is, the others as copies."""
         first = len(self.inputs)
         handed = {o.name: self._bound[first + k] for k, o in enumerate(self.handed_out)}
-        found: dict[str, Array] = {}
-        for name, view in self.outputs.items():
-            array = handed.get(name)
-            if name in out:
-                if array is not out[name]:
-                    out[name][...] = self.read(view) if array is None else array
-                array = out[name]
-            found[name] = self.read(view).copy() if array is None else array
-        return found
+        # All are read before any is written: an array in `out` may lie in an input's memory.
+        found = {
+            name: handed[name] if name in handed else self.read(view).copy()
+            for name, view in self.outputs.items()
+        }
+        for name, array in out.items():
+            if found[name] is not array:
+                array[...] = found[name]
+        return {**found, **out}
 
     def _out_of_range(self) -> UserError:
         """Find the invalid index: the first of the first op that has one.
@@ -210,9 +215,7 @@ class Execution:
         """Seconds that a table takes on the buffers of the last run."""
         clock = thread_clock(self.pool.threads)
         with self._lock:
-            first = len(self.inputs)
-            scratch = [array.copy() for array in self._bound[first:]]  # callers have the others
-            self._bind([*self._bound[:first], *scratch])
+            self._bind_copies()
             started = clock()
             self._runner.run(table)
             return clock() - started
@@ -228,9 +231,7 @@ class Execution:
             parts += [step] if rows is None else [KernelTable(r) for r in np.split(rows, len(rows))]
         found: list[list[float]] = [[] for _ in parts]
         with self._lock:
-            first = len(self.inputs)
-            scratch = [array.copy() for array in self._bound[first:]]  # callers have the others
-            self._bind([*self._bound[:first], *scratch])
+            self._bind_copies()
             for _ in range(rounds):
                 for part, seconds in zip(parts, found, strict=True):
                     started = time.perf_counter()
