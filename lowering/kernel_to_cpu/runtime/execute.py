@@ -138,11 +138,12 @@ class Execution:
         with self._lock:
             self._bound = ()  # so that memory which the caller let go can be given out again
             self._bind([*arrays, *self._receivers(out or {}, arrays)])
-            self.alarmed[...] = 0
+            if self.alarms:
+                self.alarmed[...] = 0
             for step in self.steps:
                 if isinstance(step, KernelTable):
                     self._runner.run(step)
-                    if self.alarmed.any():
+                    if self.alarms and self.alarmed.any():
                         raise self._out_of_range()
                 else:
                     step()
@@ -160,7 +161,7 @@ class Execution:
     def _bind(self, arrays: Sequence[Array]) -> None:
         """Put the outside arrays' addresses into the tables, and hold the arrays."""
         self._bound = arrays
-        addresses = [array.ctypes.data for array in arrays]
+        addresses = [_address(array) for array in arrays]
         for patch in self._patches:
             patch.table[patch.position] = addresses[patch.outside] + patch.shift
 
@@ -264,20 +265,21 @@ class OutputMemory:
         self._dtype = dtype
         self._shape = shape
         self._size = math.prod(shape) * dtype.itemsize
-        self._owners: list[Array] = []
+        self._owners: list[tuple[Array, int]] = []  # each with its first aligned byte
 
     def take(self) -> Array:
         """An array that nobody else holds; its elements are undefined."""
         for k in range(len(self._owners)):
             # The list and the argument hold it; every view of it that a caller has does, too.
-            if sys.getrefcount(self._owners[k]) <= 2:
-                return self._array(self._owners[k])
-        self._owners = [*self._owners, np.empty(self._size + ALIGNMENT, np.uint8)][-self.KEPT :]
-        return self._array(self._owners[-1])
+            if sys.getrefcount(self._owners[k][0]) <= 2:
+                return self._array(k)
+        owner = np.empty(self._size + ALIGNMENT, np.uint8)
+        self._owners = [*self._owners, (owner, -_address(owner) % ALIGNMENT)][-self.KEPT :]
+        return self._array(-1)
 
-    def _array(self, owner: Array) -> Array:
-        start = -owner.ctypes.data % ALIGNMENT
-        return owner[start : start + self._size].view(self._dtype).reshape(self._shape)
+    def _array(self, k: int) -> Array:
+        owner, start = self._owners[k]
+        return np.ndarray(self._shape, self._dtype, owner, start)
 
 
 _executions: weakref.WeakSet[Execution] = weakref.WeakSet()
@@ -322,6 +324,11 @@ def _suits(array: Array, inputs: Sequence[Array], out: Mapping[str, Array]) -> b
     others = [*inputs, *(other for other in out.values() if other is not array)]
     plain = array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0
     return plain and not any(np.may_share_memory(array, other) for other in others)
+
+
+def _address(array: Array) -> int:
+    """The address of the first element; `array.ctypes` makes an object that takes longer."""
+    return array.__array_interface__["data"][0]
 
 
 def aligned(array: Array) -> Array:
