@@ -23,6 +23,7 @@ from ...dialects.files import hash_of_sources
 from ...dialects.graph import ConstantOp
 from ...dialects.kernel import AttentionOp, ConvOp, GemmOp, KernelOp, LoopsOp, TiledProductOp
 from ...dialects.signature import signature
+from .emit.avx512 import emitting
 from .emit.module import KernelCode
 from .isa import Isa
 
@@ -52,7 +53,7 @@ def cached_code(
         emit: generates it.
     """
     if type(op) not in OURS:
-        return emit()
+        return _emitted(emit, isa)
     name = _key(op, isa, key_parts)
     found = _recent.pop(name, None)
     if found is None:
@@ -60,13 +61,18 @@ def cached_code(
         file = folder.file(f"{name}.kernel")
         found = None if file is None else _read(folder, file)
         if found is None:
-            found = emit()
+            found = _emitted(emit, isa)
             if file is not None:
                 folder.write(file, zlib.compress(json.dumps(asdict(found)).encode(), 1))
     _recent[name] = found
     if len(_recent) > _MOST:
         del _recent[next(iter(_recent))]
     return found
+
+
+def _emitted(emit: Callable[[], KernelCode], isa: Isa) -> KernelCode:
+    with emitting(available=isa.has_avx512):
+        return emit()
 
 
 def _read(folder: CacheFolder, file: Path) -> KernelCode | None:

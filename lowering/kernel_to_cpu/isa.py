@@ -32,6 +32,11 @@ class Isa:
         return not _is_x86()
 
     @property
+    def has_avx512(self) -> bool:
+        """Say whether all instructions of AVX-512's first set, and those on bytes, are there."""
+        return _is_x86() and self.vector_bytes == 64
+
+    @property
     def multiplies_bytes(self) -> bool:
         """Say whether one instruction multiplies four bytes in every lane and adds them exactly."""
         wanted = "+avx512vnni" if self.vector_bytes == 64 else "+avxvnni"

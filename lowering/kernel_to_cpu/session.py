@@ -49,6 +49,7 @@ from ...dialects.types import (
 )
 from .code_cache import cached_code
 from .constants import Constants
+from .emit.avx512 import emitting
 from .emit.module import KernelCode
 from .isa import Isa
 from .kernel_call import Argument, KernelCall
@@ -307,7 +308,8 @@ class CpuSession:
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
                 self._starts[result] = self._result_start(result, offset)
             if op in self.nests:
-                return lower_node(op, self.nests[op])
+                with emitting(available=self.isa.has_avx512):
+                    return lower_node(op, self.nests[op])
             return lower_gather(op, self.isa) if _is_gather(op) else None
         ours = op.name.startswith(("graph.", "algebra."))
         hint = (

@@ -50,10 +50,11 @@ UNROLL = 4
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
 # Points that are interleaved, what their rows may take of the first-level cache, and the largest
-# result for which they are: beyond the second-level cache rows are read while the last is stored.
+# result for which they are: beyond a second-level cache of 2 MiB rows are read while the last is
+# stored.
 TOGETHER = 2
 MOST_BYTES = 32 << 10
-MOST_RESULT = 1 << 19
+MOST_RESULT = 1 << 21
 # Limit for the rows of all points that are interleaved.
 MOST_STACK = 1 << 17
 

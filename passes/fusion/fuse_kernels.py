@@ -24,8 +24,10 @@ from ...lowering.algebra_to_kernel.shared_loops import (
 )
 from ..cost.flops import scope_work
 
-# A row of intermediate values is kept in a buffer on the stack of one thread.
-ROW_BYTES = 1 << 16
+# A row of intermediate values is kept in a buffer on the stack of one thread: the widest (logits of
+# 50,000 words are 200 KB, which second-level caches hold), and all rows of a kernel.
+ROW_BYTES = 1 << 18
+STACK_BYTES = 1 << 20
 # Threads share rows; fusing down to fewer rows would leave threads idle.
 LEAST_ROWS = 4
 # Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
@@ -109,12 +111,15 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
     rows = math.prod(loop_extents(scopes[0])[:shared])
-    widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
+    sizes = [byte_size(tensor_type(s.result)) for s in scopes[:-1]]
+    widest = max(sizes)
     moved = 2 * byte_size(tensor_type(producer.result)) + byte_size(kernel.type)
     heavy = any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes)
     if heavy and widest // rows >= VECTOR_BYTES:
         return False
-    return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES
+    if shared == 0 or rows < LEAST_ROWS:
+        return False
+    return widest // rows <= ROW_BYTES and sum(sizes) // rows <= STACK_BYTES
 
 
 def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:

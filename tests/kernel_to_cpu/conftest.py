@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from isoform.lowering.kernel_to_cpu import code_cache
+from isoform.lowering.kernel_to_cpu.emit.avx512 import emitting
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode, Module, kernel
 from isoform.lowering.kernel_to_cpu.emit.types import F32
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
@@ -53,7 +54,9 @@ def run_body(compiled) -> Callable[..., None]:
     """Emit, compile and run a body over all `items`."""
 
     def run(isa: Isa, body, *arrays: np.ndarray, items: int = 1) -> None:
-        compiled(kernel(Module(), len(arrays), items, body), isa)(*arrays)
+        with emitting(available=isa.has_avx512):
+            code = kernel(Module(), len(arrays), items, body)
+        compiled(code, isa)(*arrays)
 
     return run
 

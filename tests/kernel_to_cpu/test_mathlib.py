@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isoform.lowering.kernel_to_cpu.emit import mathlib
+from isoform.lowering.kernel_to_cpu.emit.scalar_code import EMIT
 from isoform.lowering.kernel_to_cpu.emit.types import F16, F32, F64, constant
 from isoform.lowering.kernel_to_cpu.isa import Isa
 
@@ -130,3 +131,62 @@ def test_atan2_takes_two_operands(run_body):
 
     run_body(Isa.host(), body, y, x, out)
     np.testing.assert_allclose(out, np.arctan2(y, x), rtol=3e-7)
+
+
+def divided_by_scalars(run_body, isa, x: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+    """Each row of x over its divisor, broadcast as bodies do."""
+    out, (rows, columns), lanes = np.zeros_like(x), x.shape, isa.lanes(F32)
+
+    def body(b, pointers, low, high):
+        with b.loop(low, high) as row:
+            repeated = b.broadcast(b.load(F32, pointers[1], row), lanes)
+            with b.loop(0, columns, lanes) as i:
+                at = b.add(b.mul(row, columns), i)
+                value = b.load(F32.vector(lanes), pointers[0], at)
+                b.store(EMIT["div"](b, (value, repeated)), pointers[2], at)
+
+    run_body(isa, body, x, divisors, out, items=rows)
+    return out
+
+
+def check_division(run_body, isa, x: np.ndarray, divisors: np.ndarray) -> None:
+    with np.errstate(all="ignore"):
+        expected = x / divisors[:, None]
+    found = divided_by_scalars(run_body, isa, x, divisors)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    real = ~np.isnan(expected)
+    assert np.array_equal(found.view(np.int32)[real], expected.view(np.int32)[real])
+
+
+def dividends(draw: np.random.Generator) -> np.ndarray:
+    """Floats of every size, and those at the ends of what the short way takes."""
+    bits = draw.integers(0, 1 << 32, 4_000, np.uint64).astype(np.uint32).view(np.float32)
+    near = np.array([2.0**-100, 2.0**-101, 2.0**-102, 2.0**-126], np.float32)
+    ends = np.concatenate([near, -near, np.nextafter(near, 0), np.nextafter(near, 1)])
+    usual = draw.standard_normal(4_000).astype(np.float32)
+    x = np.concatenate([bits, usual, ends, np.array(SPECIALS + EDGES, np.float32)])
+    return np.concatenate([x, np.zeros(-len(x) % 64, np.float32)])
+
+
+DIVISORS = [3.0, 0.1, -3.0, 1.0, 2.0**-20, 2.0**26, 2.0**-21, 2.0**27, 0.0, np.inf, np.nan, 1e-40]
+
+
+def test_a_division_by_a_scalar_has_the_bits_of_a_division(run_body, isa):
+    draw = np.random.default_rng(1)
+    drawn = np.exp(draw.uniform(-14, 18, 20))
+    divisors = np.array([*DIVISORS, *drawn], np.float32)
+    check_division(run_body, isa, np.stack([dividends(draw) for _ in divisors]), divisors)
+
+
+def test_quotients_next_to_the_middle_of_two_floats_round_as_division_does(run_body, isa):
+    """X * 2^25 = Y * M + r with M odd: X / Y misses the middle M / 2 of two floats by little."""
+    draw = np.random.default_rng(2)
+    divisors = draw.integers(1 << 22, 1 << 23, 400) * 2 + 1
+    rests = np.arange(-63, 65, 2)
+    rows = []
+    for y in divisors.tolist():
+        middles = -rests * pow(y, -1, 1 << 25) % (1 << 25)
+        rows.append((y * middles + rests) >> 25)
+    x = np.stack(rows)
+    assert (x < 1 << 24).all() and (x >= 0).all()
+    check_division(run_body, isa, x.astype(np.float32), divisors.astype(np.float32))

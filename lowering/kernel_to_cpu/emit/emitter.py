@@ -183,7 +183,13 @@ class Emitter(ArithmeticEmitter):
             return Value(f"splat ({x})", x.type.vector(lanes))
         vector = x.type.vector(lanes)
         first = self.op(vector, f"insertelement {vector} poison, {x}, i32 0")
-        return self.shuffle(first, [0] * lanes)
+        repeated = self.shuffle(first, [0] * lanes)
+        self._scalars[repeated.text] = x
+        return repeated
+
+    def scalar_of(self, x: Value) -> Value | None:
+        """The scalar that `broadcast` repeated in every lane; None of other vectors."""
+        return self._scalars.get(x.text)
 
     def shuffle(self, x: Value, lanes: Sequence[int], y: Value | None = None) -> Value:
         """Pick lanes out of `x`, or of `x` followed by `y`."""

@@ -43,6 +43,7 @@ class Flow:
         self._flags = ""
         self._seen: dict[str, Value] = {}
         self._sums: dict[str, tuple[Value, int]] = {}  # SSA name: the base and number it sums
+        self._scalars: dict[str, Value] = {}  # SSA name of a vector: the scalar in all its lanes
 
     def text(self) -> str:
         """Print the function's body."""

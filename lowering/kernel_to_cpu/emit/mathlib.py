@@ -13,6 +13,7 @@ classical ones (Cody and Waite 1980).
 
 from collections.abc import Callable, Sequence
 
+from . import avx512
 from .emitter import Emitter
 from .types import F32, F64, I32, I64, Type, Value, constant
 
@@ -138,8 +139,15 @@ def cos(b: Emitter, x: Value) -> Value:
 
 
 def sigmoid(b: Emitter, x: Value) -> Value:
-    """Compute 1 / (1 + exp(-x)); denormal results, below x = -88, become 0."""
+    """Compute 1 / (1 + exp(-x)); denormal results, below x = -88, may become 0.
+
+    With AVX-512, of t = exp(-|x|) it is 1 / (1 + t) or t / (1 + t): no divisor overflows.
+    """
     with b.flags(""):
+        if avx512.has(x.type):
+            below = exp(b, b.negate(b.unary("fabs", x)))
+            above = avx512.reciprocal(b, b.add(below, 1.0))
+            return b.select(b.compare("lt", x, 0.0), b.mul(below, above), above)
         return b.div(1.0, b.add(exp(b, b.negate(x)), 1.0))
 
 
@@ -209,18 +217,26 @@ def _exp(b: Emitter, x: Value) -> Value:
     One step could not reach the denormals at one end and infinity at the other.
     """
     x = _clamp(b, x, -104.0, 89.0)
+    if avx512.has(x.type):
+        power, series = _split(b, x)
+        return avx512.scaled(b, b.add(series, 1.0), b.sub(power, _ROUND))
     count, series = _reduced(b, x)
     half = b.logic("ashr", count, 1)
     scaled = b.mul(b.add(series, 1.0), _power_of_two(b, half, x.type))
     return b.mul(scaled, _power_of_two(b, b.sub(count, half), x.type))
 
 
-def _reduced(b: Emitter, x: Value) -> tuple[Value, Value]:
-    """The integer n of x = n log 2 + r, and exp(r) - 1."""
+def _split(b: Emitter, x: Value) -> tuple[Value, Value]:
+    """The integer n of x = n log 2 + r, in the low bits of a float, and exp(r) - 1."""
     shifted = b.fma(x, _LOG2_E, _ROUND)
     n = b.sub(shifted, _ROUND)
     r = b.fma(n, -_LN2_LOW, b.fma(n, -_LN2_HIGH, x))
-    series = b.fma(b.mul(r, r), _polynomial(b, r, _EXP), r)
+    return shifted, b.fma(b.mul(r, r), _polynomial(b, r, _EXP), r)
+
+
+def _reduced(b: Emitter, x: Value) -> tuple[Value, Value]:
+    """The integer n of x = n log 2 + r, and exp(r) - 1."""
+    shifted, series = _split(b, x)
     zero = b.bitcast(constant(x.type, _ROUND), _integers(x))
     return b.sub(b.bitcast(shifted, _integers(x)), zero), series
 

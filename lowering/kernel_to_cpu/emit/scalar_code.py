@@ -17,7 +17,7 @@ from ....dialects.errors import UserError
 from ....dialects.kernel import FAST_MATH
 from ....dialects.scalars import function_of
 from ....dialects.types import integer_range, is_storage
-from . import mathlib
+from . import avx512, mathlib
 from .access import compute_type, narrowed, rounded
 from .emitter import Emitter
 from .types import F64, I1, I32, I64, Type, Value, constant
@@ -40,7 +40,8 @@ def _divide(b: Emitter, args: Sequence[Value]) -> Value:
     """Integers never trap: x / 0 is 0, x / -1 is -x."""
     x, y = args
     if x.type.is_float:
-        return b.div(x, y)
+        scalar = b.scalar_of(y) if avx512.has(x.type) else None
+        return b.div(x, y) if scalar is None else avx512.divided(b, x, scalar)
     zero, minus = b.compare("eq", y, 0), b.compare("eq", y, -1)
     quotient = b.div(x, b.select(b.logic("or", zero, minus), constant(y.type, 1), y))
     return b.select(zero, constant(x.type, 0), b.select(minus, b.negate(x), quotient))
