@@ -14,7 +14,7 @@ Numbers are kept as float64, int64 and booleans; the arithmetic decides where th
 In all of them, integers wrap at their own width. A cast to a narrower float rounds and overflows to
 infinity. A cast to an integer truncates and saturates; NaN gives 0. Half floats (f16, bf16) are
 computed as float32. They are rounded when a tensor of them is made (not in real arithmetic), or by
-a cast.
+a cast; so are floats of 8 and 4 bits, which nothing computes with (small_floats.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,17 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import Attribute
 
 from .scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, Types, operand_type, postorder
-from .types import Array, is_bool, is_float, is_half, reference_dtype, to_numpy
+from .small_floats import rounded_to
+from .types import (
+    Array,
+    is_bool,
+    is_float,
+    is_half,
+    is_narrow_float,
+    is_small_float,
+    reference_dtype,
+    to_numpy,
+)
 
 
 class Arithmetic:
@@ -58,11 +68,12 @@ class Arithmetic:
         """The result of a scalar operation, before it is stored in a tensor."""
         if self is not Arithmetic.COMPUTED and is_float(element):
             return value
-        return held(value, f32 if is_half(element) else element)
+        return held(value, f32 if is_narrow_float(element) else element)
 
     def tensor(self, value: Array, element: Attribute) -> Array:
         """The value that a tensor of an element type holds after storing this one."""
-        rounds = self is Arithmetic.COMPUTED or (self is not Arithmetic.REAL and is_half(element))
+        narrow = is_narrow_float(element)
+        rounds = self is Arithmetic.COMPUTED or (self is not Arithmetic.REAL and narrow)
         if is_float(element) and not rounds:
             return value.astype(np.float64, copy=False)
         return held(value, element)
@@ -147,6 +158,8 @@ def held(value: Array, element: Attribute) -> Array:
         if not is_float(element):
             whole = _to_integers(value, dtype) if value.dtype.kind == "f" else value.astype(wide)
             return whole if dtype == wide else whole.astype(dtype).astype(wide)
+        if is_small_float(element):
+            return rounded_to(value, element).astype(wide)
         if is_half(element):  # through float32, as processors do it
             value = value.astype(np.float32)
         return value.astype(dtype, copy=False).astype(wide, copy=False)

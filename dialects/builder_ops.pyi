@@ -334,8 +334,10 @@ class GraphOps:
     ) -> SSAValue:
         """Convert the element type: floats to integers truncate and saturate, NaN gives 0. ONNX Cast.
 
-        To a narrower float it rounds, and overflows to infinity; integers wrap. Unsigned integers and
-        integers of 2 and 4 bits are data: this op and those that move data take them."""
+        To a narrower float it rounds, and overflows to infinity (to NaN in a type without, as Cast with
+        saturate 0; small_floats.py has those of 8 and 4 bits). Integers wrap. Unsigned integers,
+        integers of 2 and 4 bits and floats of 8 and 4 bits are data: this op and those that move data
+        take them."""
     def where(
         self,
         condition: SSAValue,

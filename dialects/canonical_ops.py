@@ -35,7 +35,7 @@ from .scalars import Expr as Scalar
 from .scalars import Read as ScalarRead
 from .scope_builder import ScopeBuilder
 from .scope_builder import Source as Operand
-from .types import element_of, is_bool, is_float, tensor
+from .types import element_of, element_types, is_bool, is_float, tensor
 from .wrapping import CAST, WRAP
 
 
@@ -233,11 +233,5 @@ def _literal(value: Fraction, element: Attribute) -> Scalar:
     return Call("div", (Const(float(value.numerator)), Const(float(value.denominator))))
 
 
-def _element_list() -> tuple[Attribute, ...]:
-    from .types import _NUMPY  # pyright: ignore[reportPrivateUsage]
-
-    return tuple(element for element, _ in _NUMPY)
-
-
-_ELEMENTS = _element_list()
+_ELEMENTS = element_types()
 _BOOL = next(e for e in _ELEMENTS if is_bool(e))

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from .arithmetic import Arithmetic
 from .graph import WeightOp
-from .types import element_of, holds, is_half
+from .types import element_of, holds, is_half, is_narrow_float
 
 Origins = frozenset[Attribute]
 
@@ -38,9 +38,10 @@ def _of(value: SSAValue, origins: Mapping[SSAValue, Origins]) -> Origins:
 
 
 def _result(op: Operation, result: SSAValue, made: Origins) -> Origins:
-    """What a result is computed from; a half float counts as its own type."""
+    """What a result is computed from; a narrow float counts as its own type."""
     element = element_of(result)
-    return frozenset([element]) if is_half(element) or isinstance(op, WeightOp) else made
+    own = is_narrow_float(element) or isinstance(op, WeightOp)
+    return frozenset([element]) if own else made
 
 
 __all__ = ["unrounded"]

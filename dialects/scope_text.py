@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -27,7 +27,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from .errors import UserError, suggest
 from .index import Index
 from .scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, Scalar, call, size
-from .types import tensor_type
+from .types import float_types, tensor_type
 
 if TYPE_CHECKING:
     from .algebra import ScopeOp
@@ -38,7 +38,7 @@ _SUMMATIONS = re.compile(r"\s*\(\s*[A-Za-z_][\w$.]*\s*:")
 INLINE_NODES = 120
 
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2)}
-_FLOAT_TYPES: dict[str, Attribute] = {"f32": f32, "f64": f64, "f16": f16, "bf16": bf16}
+_FLOAT_TYPES: dict[str, Attribute] = {str(e): e for e in float_types()}
 _LITERALS = {"inf": float("inf"), "nan": float("nan"), "true": True, "false": False}
 
 

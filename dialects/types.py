@@ -15,6 +15,12 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float4E2M1FNType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -64,6 +70,12 @@ _NUMPY: tuple[tuple[Attribute, Any], ...] = (
     (_unsigned(4), np.dtype(ml_dtypes.uint4)),
     (IntegerType(2), np.dtype(ml_dtypes.int2)),
     (_unsigned(2), np.dtype(ml_dtypes.uint2)),
+    (Float8E4M3FNType(), np.dtype(ml_dtypes.float8_e4m3fn)),
+    (Float8E4M3FNUZType(), np.dtype(ml_dtypes.float8_e4m3fnuz)),
+    (Float8E5M2Type(), np.dtype(ml_dtypes.float8_e5m2)),
+    (Float8E5M2FNUZType(), np.dtype(ml_dtypes.float8_e5m2fnuz)),
+    (Float8E8M0FNUType(), np.dtype(ml_dtypes.float8_e8m0fnu)),
+    (Float4E2M1FNType(), np.dtype(ml_dtypes.float4_e2m1fn)),
 )
 _TO_NUMPY: dict[Attribute, np.dtype[Any]] = dict(_NUMPY)
 _FROM_NUMPY = {dtype: element for element, dtype in _NUMPY}
@@ -77,6 +89,25 @@ def to_numpy(element: Attribute) -> np.dtype[Any]:
     return dtype
 
 
+def element_types() -> tuple[Attribute, ...]:
+    """Every element type."""
+    return tuple(element for element, _ in _NUMPY)
+
+
+def float_types() -> tuple[Attribute, ...]:
+    """Every float type."""
+    return tuple(element for element in element_types() if is_float(element))
+
+
+def strided(
+    flat: Array, shape: Sequence[int], strides: Sequence[int], *, writeable: bool = True
+) -> Array:
+    """A view of memory as numpy's `as_strided`, which does not know floats of 8 bits."""
+    bytes_ = flat.view(np.uint8) if flat.dtype.itemsize == 1 else flat
+    found = np.lib.stride_tricks.as_strided(bytes_, shape, strides, writeable=writeable)
+    return found.view(flat.dtype)
+
+
 def from_numpy(dtype: Any) -> Attribute:
     """The element type of a numpy dtype. Raises UserError where there is none."""
     element = _FROM_NUMPY.get(np.dtype(dtype))
@@ -85,14 +116,35 @@ def from_numpy(dtype: Any) -> Attribute:
     return element
 
 
+_SMALL_FLOATS = (
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2Type,
+    Float8E5M2FNUZType,
+    Float8E8M0FNUType,
+    Float4E2M1FNType,
+)
+_FLOATS = (Float32Type, Float64Type, Float16Type, BFloat16Type, *_SMALL_FLOATS)
+
+
 def is_float(element: Attribute) -> bool:
     """Whether floating point, of any width."""
-    return isinstance(element, Float32Type | Float64Type | Float16Type | BFloat16Type)
+    return isinstance(element, _FLOATS)
+
+
+def is_small_float(element: Attribute) -> bool:
+    """Whether a float of 8 or 4 bits, which is only converted and moved; an element is a byte."""
+    return isinstance(element, _SMALL_FLOATS)
 
 
 def is_half(element: Attribute) -> bool:
     """Whether a 16-bit float: computed as float32, rounded when stored."""
     return isinstance(element, Float16Type | BFloat16Type)
+
+
+def is_narrow_float(element: Attribute) -> bool:
+    """Whether a float of 16 bits or less: held as float32, rounded when stored."""
+    return is_half(element) or is_small_float(element)
 
 
 def is_bool(element: Attribute) -> bool:
@@ -116,7 +168,7 @@ def is_byte(element: Attribute) -> bool:
 
 
 def is_storage(element: Attribute) -> bool:
-    """Whether a type of 2 or 4 bits, which is only converted and moved; an element is a byte."""
+    """Whether an integer of 2 or 4 bits, which is only converted and moved; a byte each."""
     return isinstance(element, IntegerType) and 1 < element.width.data < 8
 
 
@@ -139,6 +191,8 @@ def finite_range(element: Attribute) -> tuple[float, float]:
 
 def holds(wide: Attribute, narrow: Attribute) -> bool:
     """Whether every number of the type `narrow` is a number of the type `wide`."""
+    if is_small_float(wide):  # they differ in infinities, NaN and zeros, too
+        return wide == narrow
     if is_float(narrow):
         if not is_float(wide):
             return False
@@ -154,6 +208,8 @@ def holds(wide: Attribute, narrow: Attribute) -> bool:
 
 def holds_range(element: Attribute, low: int, high: int) -> bool:
     """Whether a float type can represent every integer from `low` to `high`."""
+    if is_small_float(element):
+        return False
     info = ml_dtypes.finfo(to_numpy(element))
     return max(-low, high) <= min(2 ** (info.nmant + 1), int(float(info.max)))
 

@@ -9,15 +9,24 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from .errors import UserError, did_you_mean
 from .files import atomic_write
-from .types import Array
+from .types import Array, element_types, to_numpy
+
+# Dtypes that safetensors cannot give as numpy arrays: they lie there as bytes, and the file's
+# metadata name them.
+_PACKED = {
+    dtype.name: dtype
+    for dtype in map(to_numpy, element_types())
+    if dtype.itemsize == 1 and dtype.name not in ("bool", "int8", "uint8")
+}
 
 Source: TypeAlias = "Array | Callable[[], Array]"
 
@@ -107,14 +116,28 @@ def load_safetensors(path: Path) -> Weights:
         keys = list(handle.keys())
     except (SafetensorError, OSError) as error:
         raise UserError(f"not a readable safetensors file ({error})", where=str(path)) from error
-    return Weights({_name(key): (lambda k=key: handle.get_tensor(k)) for key in keys})
+    known = handle.metadata() or {}
+    return Weights({_name(key): partial(_read, handle, key, known) for key in keys})
+
+
+def _read(handle: Any, key: str, known: Mapping[str, str]) -> Array:
+    """A tensor of a file. Raises UserError for an element type that only others write."""
+    try:
+        array = handle.get_tensor(key)
+    except AttributeError as error:  # numpy has no such dtype, says safetensors
+        found = handle.get_slice(key).get_dtype()
+        raise UserError(f"weight '{_name(key)}' has no readable dtype", found=found) from error
+    return array.view(_PACKED[known[key]]) if known.get(key) in _PACKED else array
 
 
 def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
     """Write all weights, or leave the file unchanged."""
     from safetensors.numpy import save
 
-    payload = save({_key(name): np.asarray(weights[name], order="C") for name in weights})
+    arrays = {_key(name): np.asarray(weights[name], order="C") for name in weights}
+    packed = {key: a.dtype.name for key, a in arrays.items() if a.dtype.name in _PACKED}
+    arrays |= {key: arrays[key].view(np.uint8) for key in packed}
+    payload = save(arrays, packed or None)
     with atomic_write(path) as file:
         file.write(payload)
 

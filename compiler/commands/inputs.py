@@ -26,7 +26,16 @@ from ...dialects.graph.base import to_python
 from ...dialects.graph.data import GatherOp
 from ...dialects.kernel import CallOp
 from ...dialects.program import Program
-from ...dialects.types import Array, Tensor, element_of, is_bool, is_float, shape_of, to_numpy
+from ...dialects.types import (
+    Array,
+    Tensor,
+    element_of,
+    finite_range,
+    is_bool,
+    is_float,
+    shape_of,
+    to_numpy,
+)
 from ..targets.value_info import ValueInfo, check_inputs
 
 # Ops an index may pass through on its way to a gather; at lower levels, ops that may be copies.
@@ -52,7 +61,9 @@ def draw_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
 def _draw(generator: np.random.Generator, type_: Tensor, value: SSAValue) -> Array:
     shape, dtype = type_.get_shape(), to_numpy(type_.element_type)
     if is_float(type_.element_type):
-        return generator.standard_normal(shape).astype(dtype)
+        drawn = generator.standard_normal(shape)
+        signed = finite_range(type_.element_type)[0] < 0
+        return (drawn if signed else np.abs(drawn)).astype(dtype)
     if is_bool(type_.element_type):
         return generator.integers(0, 2, shape).astype(dtype)
     return generator.integers(0, index_bound(value), shape).astype(dtype)
@@ -179,7 +190,7 @@ _HEADERS: Mapping[tuple[int, int], Callable[[Any], Any]] = {
 
 
 def _typed(array: Array, dtype: np.dtype[Any] | None) -> Array:
-    """Restore the bfloat16 dtype: in a file it is only two anonymous bytes."""
+    """Restore dtypes that numpy does not know: in a file they are anonymous bytes."""
     if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         return array.view(dtype)
     return array
@@ -200,4 +211,10 @@ def write_outputs(path: Path, arrays: Mapping[str, Array]) -> None:
         for name, array in arrays.items():
             # np.savez takes names as keywords, so `file` would clash; the format is a zip of .npy.
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
+                np.lib.format.write_array(member, _written(array), allow_pickle=False)
+
+
+def _written(array: Array) -> Array:
+    """An array as the format has it: dtypes that numpy does not know are anonymous bytes."""
+    array = np.asarray(array, order="C")
+    return array.view(f"V{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array

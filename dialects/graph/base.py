@@ -42,7 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..errors import ElementError, UserError, did_you_mean
 from ..scope_builder import ScopeBuilder, Source
 from ..scope_text import defined_operand, literal_text
-from ..types import Array, Tensor, is_static, tensor_type
+from ..types import Array, Tensor, is_small_float, is_static, tensor_type
 
 Python: TypeAlias = "int | float | bool | str | Sequence[int] | Sequence[float] | Attribute"
 
@@ -109,6 +109,8 @@ class GraphOp(IRDLOperation, ABC):
     traits = traits_def(Pure(), Canonicalization())
     DEFAULTS: ClassVar[Mapping[str, Python]] = {}
     """Defaults of properties that the text and the constructor may omit."""
+    MOVES: ClassVar[bool] = False
+    """Whether it only moves or converts data: then floats of 8 and 4 bits are allowed."""
 
     def __init__(self, *operands: SSAValue, results: int = 1, **properties: Python | None):
         """Build with inferred result types.
@@ -199,6 +201,11 @@ class GraphOp(IRDLOperation, ABC):
     # --- verification and text, the same for all ---
 
     def _infer(self) -> Sequence[Tensor]:
+        if not self.MOVES:
+            for value in self.operands:
+                if isinstance(value.type, TensorType) and is_small_float(value.type.element_type):
+                    message = "floats of 8 and 4 bits are only converted and moved"
+                    raise self.fail_element(message, value.type.element_type)
         found = self.infer()
         types = (found,) if isinstance(found, TensorType) else found
         if any(n < 0 for t in types for n in t.get_shape()) and self._is_static():

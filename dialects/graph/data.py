@@ -124,6 +124,7 @@ class GatherOp(GraphOp):
     """
 
     name = "graph.gather"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr)

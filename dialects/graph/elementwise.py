@@ -292,11 +292,14 @@ class SignOp(UnaryOp):
 class CastOp(ElementwiseOp):
     """Convert the element type: floats to integers truncate and saturate, NaN gives 0. ONNX Cast.
 
-    To a narrower float it rounds, and overflows to infinity; integers wrap. Unsigned integers and
-    integers of 2 and 4 bits are data: this op and those that move data take them.
+    To a narrower float it rounds, and overflows to infinity (to NaN in a type without, as Cast with
+    saturate 0; small_floats.py has those of 8 and 4 bits). Integers wrap. Unsigned integers,
+    integers of 2 and 4 bits and floats of 8 and 4 bits are data: this op and those that move data
+    take them.
     """
 
     name = "graph.cast"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     to = prop_def(Attribute)
 
@@ -314,6 +317,7 @@ class WhereOp(ElementwiseOp):
     """a where condition, b elsewhere. ONNX Where."""
 
     name = "graph.where"
+    MOVES: ClassVar[bool] = True
     condition = operand_def(TensorType)
     a = operand_def(TensorType)
     b = operand_def(TensorType)

@@ -27,6 +27,7 @@ class ReshapeOp(GraphOp):
     """The same elements in row-major order under another shape. ONNX Reshape, Flatten, Squeeze."""
 
     name = "graph.reshape"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     shape = prop_def(DenseArrayBase)
     result = result_def(TensorType)
@@ -52,6 +53,7 @@ class TransposeOp(GraphOp):
     """Result dim k is operand dim `perm[k]`. ONNX Transpose."""
 
     name = "graph.transpose"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     perm = prop_def(DenseArrayBase)
     result = result_def(TensorType)
@@ -77,6 +79,7 @@ class BroadcastOp(GraphOp):
     """
 
     name = "graph.broadcast"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     shape = prop_def(DenseArrayBase)
     dims = prop_def(DenseArrayBase)
@@ -103,6 +106,7 @@ class ConcatOp(GraphOp):
     """Operands one after another along `axis`. ONNX Concat."""
 
     name = "graph.concat"
+    MOVES: ClassVar[bool] = True
     inputs = var_operand_def(TensorType)
     axis = prop_def(IntegerAttr)
     result = result_def(TensorType)
@@ -166,6 +170,7 @@ class SliceOp(GraphOp):
     """Elements start + step * i, i in [0, size), per dim; steps may be negative. ONNX Slice."""
 
     name = "graph.slice"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     starts = prop_def(DenseArrayBase)
     sizes = prop_def(DenseArrayBase)
@@ -197,6 +202,7 @@ class SplitOp(GraphOp):
     """Consecutive parts of `sizes` along `axis`, one result each. ONNX Split."""
 
     name = "graph.split"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     axis = prop_def(IntegerAttr)
     sizes = prop_def(DenseArrayBase)
@@ -226,6 +232,7 @@ class PadOp(GraphOp):
     """Pad with `fill`: `pads` are begins then ends, negative ones crop. ONNX Pad (constant)."""
 
     name = "graph.pad"
+    MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     pads = prop_def(DenseArrayBase)
     fill = prop_def(FloatAttr)

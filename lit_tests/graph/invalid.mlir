@@ -149,6 +149,14 @@ func.func @unsigned(%a: tensor<4xui8>) {
 
 // -----
 
+func.func @small_floats_are_moved(%a: tensor<4xf8E5M2>) {
+  // expected-error@+1 {{'graph.abs': floats of 8 and 4 bits are only converted and moved: found f8E5M2}}
+  %y = graph.abs %a : tensor<4xf8E5M2>
+  func.return
+}
+
+// -----
+
 func.func @cast_to_no_element(%a: tensor<4xf32>) {
   // expected-error@+1 {{'graph.cast': element type index has no numpy counterpart}}
   %y = graph.cast %a {to = index} : tensor<4xf32>

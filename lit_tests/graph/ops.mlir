@@ -80,6 +80,9 @@ func.func @unary_of_other_elements(%h: tensor<4xf16>, %b: tensor<4xbf16>, %d: te
   %5 = graph.cast %p {to = f32} : tensor<4xf32>
   %6 = graph.cast %d {to = ui8} : tensor<4xui8>
   %7 = graph.cast %6 {to = i4} : tensor<4xi4>
+  %8 = graph.cast %h {to = f8E4M3FN} : tensor<4xf8E4M3FN>
+  %9 = graph.cast %8 {to = f4E2M1FN} : tensor<4xf4E2M1FN>
+  %10 = graph.reshape %9 {shape = [2, 2]} : tensor<2x2xf4E2M1FN>
   // CHECK: graph.relu %h : tensor<4xf16>
   // CHECK-NEXT: graph.exp %b : tensor<4xbf16>
   // CHECK-NEXT: graph.tanh %d : tensor<4xf64>
@@ -88,6 +91,9 @@ func.func @unary_of_other_elements(%h: tensor<4xf16>, %b: tensor<4xbf16>, %d: te
   // CHECK-NEXT: graph.cast %p {to = f32} : tensor<4xf32>
   // CHECK-NEXT: graph.cast %d {to = ui8} : tensor<4xui8>
   // CHECK-NEXT: graph.cast %{{.*}} {to = i4} : tensor<4xi4>
+  // CHECK-NEXT: graph.cast %h {to = f8E4M3FN} : tensor<4xf8E4M3FN>
+  // CHECK-NEXT: graph.cast %{{.*}} {to = f4E2M1FN} : tensor<4xf4E2M1FN>
+  // CHECK-NEXT: graph.reshape %{{.*}} {shape = [2, 2]} : tensor<2x2xf4E2M1FN>
   func.return
 }
 

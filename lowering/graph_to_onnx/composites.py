@@ -26,7 +26,7 @@ from ...dialects.graph.contraction import ConvolutionOp, MatmulOp
 from ...dialects.graph.elementwise import AddOp
 from ...dialects.graph.reduction import ReduceMeanOp
 from ...dialects.graph.shaping import BroadcastOp, SliceOp
-from ...dialects.types import element_of, is_float, shape_of
+from ...dialects.types import element_of, is_float, is_small_float, shape_of
 from ..onnx_to_graph.node import OnnxNode
 from ..onnx_to_graph.table import TABLE
 from ..onnx_to_graph.values import OnnxValue
@@ -73,7 +73,8 @@ def _candidates(op: GraphOp, position: Mapping[Operation, int]) -> Iterator[Comp
         yield from _global_average(op)
     if isinstance(op, SliceOp):
         yield from _split(op, position)
-    if is_float(element_of(op.results[0])):
+    element = element_of(op.results[0])
+    if is_float(element) and not is_small_float(element):
         yield from _compositions(op)
 
 

@@ -31,7 +31,7 @@ from ...dialects.graph.shaping import BroadcastOp, TransposeOp
 from ...dialects.opaque import outer_names, rename_outer
 from ...dialects.opaque_kernels.bounded import DOMAIN as BOUNDED
 from ...dialects.program import Program, expression_of, pipeline_of, return_of, where
-from ...dialects.types import Array, shape_of, tensor_type
+from ...dialects.types import Array, is_small_float, shape_of, tensor_type
 from ...dialects.weights import Weights
 from ..onnx_to_graph.provenance import write_origin
 from ..onnx_to_graph.tensor_data import number_of_element, to_proto
@@ -373,7 +373,12 @@ def _needed_opset(op: Operation) -> int:
     """The lowest opset that has what the op needs."""
     if isinstance(op, OpaqueOp):
         return _opsets(op).get("", OPSET)
-    if any(isinstance(v.type, TensorType) and v.type.element_type == bf16 for v in op.operands):
+    elements = [
+        v.type.element_type for v in (*op.operands, *op.results) if isinstance(v.type, TensorType)
+    ]
+    if any(map(is_small_float, elements)):
+        return 24  # Cast rounds to powers of two since then
+    if bf16 in elements[: len(op.operands)]:
         return 22  # most ops take bfloat16 only since then
     if isinstance(op, PoolOp):
         if op.value("ceil_mode") and _rounds_otherwise(op):

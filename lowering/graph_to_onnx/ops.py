@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.dialects.builtin import Float8E8M0FNUType
+
 from ...dialects.graph import GraphOp
-from ...dialects.types import finite_range, is_float, shape_of
+from ...dialects.types import finite_range, is_float, is_small_float, shape_of
 from ..onnx_to_graph.tensor_data import number_of_element
 from .nodes import NodeWriter, Writer
 from .operands import batched, broadcastable, expand
@@ -23,8 +25,12 @@ def plain(op_type: str, *attributes: str) -> Writer:
 
 
 def cast(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Cast to the ONNX number of the element type."""
-    writer.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
+    """Cast to the ONNX number of the element type; small floats do not saturate here."""
+    target = op.value("to")
+    more: dict[str, Any] = {"saturate": 0} if is_small_float(target) else {}
+    if isinstance(target, Float8E8M0FNUType):
+        more["round_mode"] = "nearest"
+    writer.emit("Cast", inputs, outputs, to=number_of_element(target), **more)
 
 
 def clip(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:

@@ -44,6 +44,7 @@ from ...dialects.types import (
     element_count,
     reference_dtype,
     shape_of,
+    strided,
     tensor_type,
     to_numpy,
 )
@@ -507,5 +508,5 @@ def _laid_out(array: Array, type_: Tensor) -> Array:
     strides, offset, count = physical(type_)
     buffer = np.zeros(count, array.dtype)
     steps = [s * array.itemsize for s in strides]
-    np.lib.stride_tricks.as_strided(buffer[offset:], array.shape, steps)[...] = array
+    strided(buffer[offset:], array.shape, steps)[...] = array
     return buffer

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.errors import UserError
-from ...dialects.types import Array
+from ...dialects.types import Array, strided
 from .device_array import DeviceArray, device_array
 from .device_runtime import DTYPES, DeviceRuntime, Work
 from .profiler_ranges import profiler_range, ranged
@@ -82,7 +82,7 @@ class CudaSession:
         if port.strides is None:
             return array.reshape(port.shape)
         steps = [s * dtype.itemsize for s in port.strides]
-        return np.lib.stride_tricks.as_strided(array, port.shape, steps).copy()
+        return strided(array, port.shape, steps).copy()
 
     def _address(self, port: Port) -> int:
         """The address of an output's first element."""

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects.index import grid
 from ...dialects.kernel import physical
 from ...dialects.program import Program
-from ...dialects.types import Array, Tensor, byte_width, element_of, tensor_type
+from ...dialects.types import Array, Tensor, byte_width, element_of, strided, tensor_type
 from ..kernel_to_cpu.constants import Constants
 from .print_reads import without_halo
 from .print_tiled import Packed
@@ -53,7 +53,7 @@ class WeightsFile:
             strides, offset, count = physical(type_)
             buffer = np.zeros(count, array.dtype)
             steps = [s * array.itemsize for s in strides]
-            np.lib.stride_tricks.as_strided(buffer[offset:], array.shape, steps)[...] = array
+            strided(buffer[offset:], array.shape, steps)[...] = array
             return buffer
 
         return make

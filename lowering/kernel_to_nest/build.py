@@ -23,7 +23,7 @@ from ...dialects.nest import (
     StoreOp,
 )
 from ...dialects.nest_access import flat_buffer
-from ...dialects.types import Tensor, is_half, tensor_type
+from ...dialects.types import Tensor, is_narrow_float, tensor_type
 from ..kernel_to_cpu.emit.types import PTR, Value
 from ..kernel_to_cpu.nests.nest import (
     Buffers,
@@ -40,8 +40,8 @@ REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
 
 def rounded(site: Site, value: SSAValue) -> SSAValue:
-    """Round a value as a tensor does: half floats are computed with more digits."""
-    if not is_half(value.type):
+    """Round a value as a tensor does: narrow floats are computed with more digits."""
+    if not is_narrow_float(value.type):
         return value
     wide = arith.ExtFOp(value, f32)
     narrow = arith.TruncFOp(wide.result, value.type)  # pyright: ignore[reportArgumentType]

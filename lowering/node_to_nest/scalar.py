@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.nest_access import scalar_type
 from ...dialects.nest_computed import RemainderOp
 from ...dialects.scalars import FUNCTIONS
-from ...dialects.types import is_float, is_half, is_unsigned
+from ...dialects.types import is_float, is_unsigned
 
 Number: TypeAlias = "Scalar | int | float | bool"
 
@@ -165,9 +165,7 @@ class Scalar:
         if element == i1:
             return self.differs(0)
         if is_float(source) and is_float(element):
-            if is_half(source) and is_half(element):
-                from xdsl.dialects.builtin import f32
-
+            if _bits(source) == _bits(element):
                 return self.to(f32).to(element)
             wider = _bits(element) > _bits(source)
             cls: Any = arith.ExtFOp if wider else arith.TruncFOp

@@ -18,11 +18,13 @@ from ...dialects.types import (
     is_bool,
     is_float,
     is_signed_int,
+    is_small_float,
     is_storage,
     is_unsigned,
     shape_of,
 )
 from .node import OnnxNode
+from .small_floats import to_small_float
 from .tensor_data import element_of_number
 from .values import NotNative
 
@@ -145,7 +147,7 @@ def where(node: OnnxNode) -> list[SSAValue]:
 
 
 def cast(node: OnnxNode) -> list[SSAValue]:
-    """Casts; 4- and 8-bit floats are not modelled."""
+    """Casts to any element type; those to floats of 8 and 4 bits saturate by default."""
     if "to" not in node.attributes:
         raise UserError("attribute 'to' is missing")
     target = element_of_number(node.int("to", 0), node.where)
@@ -155,6 +157,8 @@ def cast(node: OnnxNode) -> list[SSAValue]:
 def _converted(node: OnnxNode, target: Attribute) -> SSAValue:
     """A conversion; to integers of 2 and 4 bits floats go through 32 bits, and wrap."""
     x = node[0]
+    if is_small_float(target) and element_of(x) != target:
+        return to_small_float(node, x, target)
     return node.cast(node.cast(x, i32) if is_storage(target) else x, target)
 
 

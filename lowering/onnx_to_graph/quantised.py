@@ -19,9 +19,10 @@ from xdsl.dialects.builtin import IntegerType, f32, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, is_float, is_unsigned, shape_of
+from ...dialects.types import element_of, is_float, is_small_float, is_unsigned, shape_of
 from .contraction import product, window, window_pads
 from .node import OnnxNode
+from .small_floats import to_small_float
 from .tensor_data import element_of_number
 from .values import NotNative
 
@@ -87,7 +88,9 @@ def without_zero(node: OnnxNode, k: int, zero: int, *, rows: bool = False) -> SS
 
 
 def _wide(element: Attribute) -> Attribute:
-    """The type in which a difference of two numbers of an integer type is exact."""
+    """The type in which a difference of two numbers of an integer or small float is exact."""
+    if is_small_float(element):
+        return f32
     if is_float(element) or not isinstance(element, IntegerType):
         raise NotNative
     bits = element.width.data + int(is_unsigned(element))
@@ -127,7 +130,7 @@ def dequantize(node: OnnxNode) -> list[SSAValue]:
 
 
 def quantize(node: OnnxNode) -> list[SSAValue]:
-    """round(x / scale) + zero, ties to even, saturated."""
+    """round(x / scale) + zero, ties to even, saturated; a small float rounds itself."""
     x, scale = node[0], node[1]
     if precision := node.int("precision", 0):
         element = element_of_number(precision, node.where)
@@ -142,20 +145,26 @@ def quantize(node: OnnxNode) -> list[SSAValue]:
         if zero is None:
             raise NotNative
         target = zero
+    scaled = node.build.div(x, spread(node, scale, shape_of(x)))
+    if is_small_float(target):
+        return [to_small_float(node, _moved(node, scaled, 2), target)]
     if is_float(target):
         raise NotNative
-    scaled = node.build.div(x, spread(node, scale, shape_of(x)))
     return [requantized(node, node.build.round(scaled), 2, target)]
 
 
 def requantized(node: OnnxNode, rounded: SSAValue, zero: int, target: Attribute) -> SSAValue:
     """Whole floats plus a zero point, saturated: sums past 2^24 are out of range anyway."""
     wide = node.cast(rounded, f32) if element_of(rounded) != f64 else rounded
+    return node.cast(_moved(node, wide, zero), target)
+
+
+def _moved(node: OnnxNode, x: SSAValue, zero: int) -> SSAValue:
+    """Floats plus a zero point; x itself where that is known to be 0."""
     known = node.known(zero) if node.has(zero) else np.zeros(1)
-    if known is None or np.asarray(known).astype(np.float64).any():
-        point = _point(node, zero, element_of(wide), shape_of(wide))
-        wide = node.build.add(wide, point)
-    return node.cast(wide, target)
+    if known is not None and not np.asarray(known).astype(np.float64).any():
+        return x
+    return node.build.add(x, _point(node, zero, element_of(x), shape_of(x)))
 
 
 def _point(node: OnnxNode, k: int, element: Attribute, shape: Sequence[int]) -> SSAValue:

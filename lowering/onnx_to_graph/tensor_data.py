@@ -12,7 +12,19 @@ import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
-from xdsl.dialects.builtin import IntegerType, bf16, f16, f32, f64, i1, i8, i16, i32, i64
+from xdsl.dialects.builtin import (
+    Float4E2M1FNType,
+    IntegerType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
@@ -36,6 +48,12 @@ _ELEMENTS: dict[int, Attribute] = {
     TensorProto.UINT4: from_numpy(ml_dtypes.uint4),
     TensorProto.INT2: from_numpy(ml_dtypes.int2),
     TensorProto.UINT2: from_numpy(ml_dtypes.uint2),
+    TensorProto.FLOAT8E4M3FN: from_numpy(ml_dtypes.float8_e4m3fn),
+    TensorProto.FLOAT8E4M3FNUZ: from_numpy(ml_dtypes.float8_e4m3fnuz),
+    TensorProto.FLOAT8E5M2: from_numpy(ml_dtypes.float8_e5m2),
+    TensorProto.FLOAT8E5M2FNUZ: from_numpy(ml_dtypes.float8_e5m2fnuz),
+    TensorProto.FLOAT8E8M0: from_numpy(ml_dtypes.float8_e8m0fnu),
+    TensorProto.FLOAT4E2M1: from_numpy(ml_dtypes.float4_e2m1fn),
 }
 _NUMBERS = {element: number for number, element in _ELEMENTS.items()}
 
@@ -53,7 +71,7 @@ def element_of_number(number: int, where: str) -> Attribute:
     """The element type of an ONNX type number.
 
     Raises:
-        UserError: isoform has no such type (strings, complex, 4-bit and 8-bit floats).
+        UserError: isoform has no such type (strings, complex, 6-bit floats).
     """
     element = _ELEMENTS.get(number)
     if element is None:
@@ -116,7 +134,7 @@ def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
         found, unit = len(proto.raw_data), "bytes"
     else:
         expected, unit = count, "entries"
-        if is_storage(_ELEMENTS[proto.data_type]):  # an entry for each byte
+        if _bits(_ELEMENTS[proto.data_type]) < 8:  # an entry for each byte
             expected = _packed_size(proto.data_type, count)
         found = len(getattr(proto, _FIELDS.get(proto.data_type, "int32_data")))
     if found != expected:
@@ -130,11 +148,15 @@ def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
 
 def _packed_size(number: int, count: int) -> int:
     """Bytes of a tensor's raw data; numbers of 2 and 4 bits share bytes."""
-    element = _ELEMENTS[number]
+    return -(-count * _bits(_ELEMENTS[number]) // 8)
+
+
+def _bits(element: Attribute) -> int:
+    """Bits of an element of raw data: several of 2 or 4 share a byte."""
     if is_storage(element):
         assert isinstance(element, IntegerType)
-        return -(-count * element.width.data // 8)
-    return count * to_numpy(element).itemsize
+        return element.width.data
+    return 4 if isinstance(element, Float4E2M1FNType) else 8 * to_numpy(element).itemsize
 
 
 def _external_reader(
@@ -143,7 +165,7 @@ def _external_reader(
     dtype = to_numpy(element_of_number(proto.data_type, where))
     entries = {entry.key: entry.value for entry in proto.external_data}
     path = external_path(entries.get("location", ""), folder, where)
-    packed = is_storage(element_of_number(proto.data_type, where))
+    packed = _bits(element_of_number(proto.data_type, where)) < 8
     size = _packed_size(proto.data_type, math.prod(shape))
     offset = _number(entries.get("offset", "0"), where)
     length = _number(entries.get("length", str(size)), where)

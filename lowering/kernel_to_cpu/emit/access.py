@@ -17,9 +17,10 @@ from xdsl.ir import Attribute
 from ....dialects.errors import UserError
 from ....dialects.index import FloorDiv, range_of
 from ....dialects.index import Index as Affine
-from ....dialects.types import is_half, is_storage, is_unsigned
+from ....dialects.types import is_narrow_float, is_small_float, is_storage, is_unsigned
 from . import types
 from .emitter import Emitter, Mask
+from .small_floats import from_code, to_code
 from .types import F32, F64, I1, I8, I32, I64, Index, Type, Value, constant
 
 # A vector of scattered elements is read by so many loads and shuffles, or else by a gather.
@@ -28,7 +29,7 @@ MOST_LOADS = 8
 
 @lru_cache(maxsize=64)
 def memory_type(element: Attribute) -> Type:
-    """How an element lies in memory: a bool or 4 bits are a byte, a bfloat its bits.
+    """How an element lies in memory: a bool or 4 bits are a byte, a bfloat or less its bits.
 
     LLVM has no code for much of what vectors of bfloats might do, and calls functions instead.
     """
@@ -43,6 +44,8 @@ def memory_type(element: Attribute) -> Type:
             return types.I16
         case IntegerType() if element.width.data < 8:
             return I8
+        case _ if is_small_float(element):
+            return I8
         case IntegerType():
             return Type(f"i{element.width.data}")
         case _:
@@ -51,8 +54,8 @@ def memory_type(element: Attribute) -> Type:
 
 @lru_cache(maxsize=64)
 def compute_type(element: Attribute) -> Type:
-    """How an element is computed with: half floats as f32, a bool as i1, 2 and 4 bits as i32."""
-    if is_half(element):
+    """How an element is computed with: narrow floats as f32, a bool as i1, 2 and 4 bits as i32."""
+    if is_narrow_float(element):
         return F32
     if isinstance(element, IntegerType) and element.width.data == 1:
         return I1
@@ -380,6 +383,8 @@ def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
     """Convert what was loaded to the type it is computed with."""
     if isinstance(element, BFloat16Type):
         return b.from_bfloat_bits(value)
+    if is_small_float(element):
+        return from_code(b, value, element)
     return narrowed(b, b.cast(value, compute_type(element)), element)
 
 
@@ -398,8 +403,8 @@ def narrowed(b: Emitter, value: Value, element: Attribute, *, signed: bool | Non
 
 
 def rounded(b: Emitter, value: Value, element: Attribute) -> Value:
-    """What a tensor holds of a computed value, in the compute type: half floats are rounded."""
-    if not is_half(element):
+    """What a tensor holds of a computed value, in the compute type: narrow floats are rounded."""
+    if not is_narrow_float(element):
         return value
     return to_compute(b, to_memory(b, value, element), element)
 
@@ -408,4 +413,6 @@ def to_memory(b: Emitter, value: Value, element: Attribute) -> Value:
     """Convert what was computed to the type that is stored."""
     if isinstance(element, BFloat16Type):
         return b.bfloat_bits(value)
+    if is_small_float(element):
+        return to_code(b, value, element)
     return b.cast(value, memory_type(element))

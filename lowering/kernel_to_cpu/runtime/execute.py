@@ -21,7 +21,7 @@ import numpy as np
 
 from ....dialects.errors import UserError
 from ....dialects.index_range import check_columns, out_of_range
-from ....dialects.types import Array
+from ....dialects.types import Array, strided
 from .runner import KernelTable, Pool, TableRunner
 
 ALIGNMENT = 64
@@ -68,7 +68,7 @@ class View:
         memory = (ctypes.c_uint8 * self.size).from_address(self.address)
         flat = np.ctypeslib.as_array(memory)[self.offset :]
         flat = flat[: flat.size // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
-        return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
+        return strided(flat, self.shape, self.strides)
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class Execution:
             return view.array()
         flat = self._bound[view.outside].reshape(-1)[view.offset // view.dtype.itemsize :]
         written = view.outside >= len(self.inputs)
-        return np.lib.stride_tricks.as_strided(flat, view.shape, view.strides, writeable=written)
+        return strided(flat, view.shape, view.strides, writeable=written)
 
     def time(self, table: KernelTable) -> float:
         """Seconds that a table takes on the buffers of the last run."""
