@@ -352,6 +352,14 @@ class ConvParameters:
         return self.groups * self.channels_per_group
 
     @property
+    def filters_in_order(self) -> tuple[int, ...]:
+        """The filter's dims from outermost to innermost: taps, channels, features last."""
+        roles = ("_", *range(len(self.kernel)), "c", "f")
+        return tuple(
+            sorted(range(len(self.filter_dims)), key=lambda d: roles.index(self.filter_dims[d]))
+        )
+
+    @property
     def channels_first(self) -> bool:
         """Whether the dims of data and result are in the order images, channels, spatial dims."""
         plain = tuple(range(len(self.out_order)))

@@ -36,7 +36,8 @@ class AssignLayouts(ModulePass):
 
     Loop nests follow their operands. gemm, view, call and the program's own inputs and outputs are
     row-major, and copies are inserted where the two kinds meet. Weights keep their layout: their
-    readers pack them when the program is compiled.
+    readers pack them when the program is compiled. Filters that are no weights are copied, features
+    last.
 
     Before:
 
@@ -86,13 +87,16 @@ class _Assigner:
         """Give the op operands in the layout it needs."""
         if isinstance(op, LoopsOp):
             return
-        convolved = _conv_data(op) if isinstance(op, ConvOp) else None
+        convolved = _operand(op, op.parameters.data) if isinstance(op, ConvOp) else None
+        filters = _operand(op, op.parameters.weights) if isinstance(op, ConvOp) else None
         for k, value in enumerate(op.operands):
             wanted: Dims | None = None
             if k == convolved and isinstance(op, ConvOp):
                 wanted = channels_last(op.parameters.data_order)
             elif value in self.constants:
                 continue
+            elif k == filters and isinstance(op, ConvOp):
+                wanted = op.parameters.filters_in_order
             if isinstance(op, ConvOp | GemmOp) and _epilogue_only(op, k):
                 continue
             if wanted != _assigned(value):
@@ -133,9 +137,9 @@ def _set_layout(value: SSAValue, dims: Dims) -> None:
     Rewriter.replace_value_with_new_type(value, with_layout(logical(value.type), layout))
 
 
-def _conv_data(op: ConvOp) -> int:
-    """Position of the convolved operand."""
-    return op.body.block.args.index(op.parameters.data)  # pyright: ignore[reportArgumentType]
+def _operand(op: ConvOp, value: SSAValue) -> int:
+    """Position of the operand that a region's argument stands for."""
+    return op.body.block.args.index(value)  # pyright: ignore[reportArgumentType]
 
 
 def _epilogue_only(op: KernelOp, position: int) -> bool:

@@ -216,9 +216,9 @@ class ConvTransposeOp(ConvolutionOp):
         reach = [position[k] + pad[k] - tap[k] * dilation[k] for k in range(spatial)]
         per_group = c_count // groups
         channel = c if groups == 1 else (f // f_per_group) * per_group + c
-        out_channel = f if groups == 1 else f % f_per_group
         at = [reach[k] // stride[k] for k in range(spatial)]
-        expr: Expr = x[[n, channel, *at]] * w[[channel, out_channel, *tap]]
+        filters = w[[channel, f, *tap]] if groups == 1 else self._by_feature(build, w)[[f, c, *tap]]
+        expr: Expr = x[[n, channel, *at]] * filters
         guards = [reach[k] % stride[k] for k in range(spatial) if stride[k] > 1]
         if guards:
             one = build.ones([1] * len(guards), x.element)
@@ -227,6 +227,15 @@ class ConvTransposeOp(ConvolutionOp):
         whole = tensor(self.type.get_shape(), x.element)
         y = build.scope(whole, expr, [per_group, *kernel], names=names)
         return _add_bias(self.type, y, bias, build, names)
+
+    def _by_feature(self, build: ScopeBuilder, w: Source) -> Source:
+        """The filters of groups as a convolution has them: [f, c / groups, *kernel]."""
+        c_count, f_per_group, *kernel = w.shape
+        per_group, f_per_group = c_count // self.value("groups"), max(1, f_per_group)
+        f, c, *tap = iterators(len(kernel) + 2)
+        here = [(f // f_per_group) * per_group + c, f % f_per_group, *tap]
+        shape = [w.shape[1] * self.value("groups"), per_group, *kernel]
+        return build.pointwise(tensor(shape, w.element), w[here])
 
 
 @irdl_op_definition

@@ -48,16 +48,18 @@ func.func @main(%a: tensor<4x16xf64>, %b: tensor<16x8xf64>, %q: tensor<4x16xui8>
 
 // -----
 
-// A convolution by constant weights is a conv; by weights that are data it is loops.
+// A convolution is a conv, by constant weights or by data; a transposed one by data is loops.
 // CHECK-LABEL: func.func @main
 // CHECK: %y = kernel.conv (%0 = %x, %1 = %w) {
 // CHECK: } contraction <m [h, w], n [f], k [c, r, s], dims "nc01 * fc01 -> nf01", strides [1, 1], dilations [1, 1], pads [0, 0]> : tensor<1x8x4x4xf32>
-// CHECK: %z = kernel.loops (%0 = %x, %1 = %v) {
-func.func @main(%x: tensor<1x3x6x6xf32>, %v: tensor<8x3x3x3xf32>) -> (tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>) {
+// CHECK: %z = kernel.conv (%0 = %x, %1 = %v) {
+// CHECK: %t = kernel.loops (%0 = %x, %1 = %v) {
+func.func @main(%x: tensor<1x3x6x6xf32>, %v: tensor<8x3x3x3xf32>) -> (tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x8x8xf32>) {
   %w = graph.weight @w : tensor<8x3x3x3xf32>
   %y = algebra.scope (n: 1, f: 8, h: 4, w: 4) sum (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s] : tensor<1x8x4x4xf32>
   %z = algebra.scope (n: 1, f: 8, h: 4, w: 4) sum (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %v[f, c, r, s] : tensor<1x8x4x4xf32>
-  func.return %y, %z : tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>
+  %t = algebra.scope (n: 1, f: 8, h: 8, w: 8) sum (c: 3, r: 3, s: 3) %x[n, c, h - r, w - s] * %v[f, c, r, s] : tensor<1x8x8x8xf32>
+  func.return %y, %z, %t : tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>, tensor<1x8x8x8xf32>
 }
 
 // -----

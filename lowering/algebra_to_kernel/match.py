@@ -139,9 +139,18 @@ def match_conv(scope: ScopeOp) -> ConvParameters | None:
 
 
 def takes_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    """Whether kernel.conv computes a scope without changes: its filters are packed beforehand."""
+    """Whether kernel.conv computes a scope without changes.
+
+    Constant filters are packed beforehand. Others are read where they lie, features last: floats,
+    of a convolution that is neither transposed nor a matrix product.
+    """
     found = match_conv(scope)
-    return found is not None and found.weights in constants and _packable(found.weights)
+    if found is None:
+        return False
+    if found.weights in constants:
+        return _packable(found.weights)
+    plain = not found.transposed and not is_byte(element_of(found.weights))
+    return plain and match_gemm(scope) is None
 
 
 def _packable(weights: SSAValue) -> bool:

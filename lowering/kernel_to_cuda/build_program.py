@@ -187,7 +187,7 @@ class _Builder:
             return False
         if isinstance(op, GemmOp) and self._wants(op, "cublas"):
             step = gemm_step(op, self.buffer)
-        elif isinstance(op, ConvOp) and self._wants(op, "cudnn"):
+        elif isinstance(op, ConvOp) and self._wants(op, "cudnn") and self._packs(op):
             step = conv_step(op, self.buffer, lambda value: self._filter(op, value))
         if step is None:
             return False
@@ -206,6 +206,10 @@ class _Builder:
         if isinstance(named, StringAttr):
             return named.data == library
         return library in self.libraries
+
+    def _packs(self, op: ConvOp) -> bool:
+        """Whether a convolution's filter is a constant, which is written as the library wants it."""
+        return op.outer(op.parameters.weights) in self.file.constants.known
 
     def _filter(self, op: ConvOp, value: SSAValue) -> int:
         """The buffer of a convolution's dense filter."""

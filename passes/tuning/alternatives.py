@@ -66,7 +66,8 @@ def alternatives(
     if effort == "quick":
         return found
     if isinstance(op, ConvOp) and work_of(op) >= LEAST_MACS:
-        found += _winograd(op, generator, effort)
+        constant = op.outer(op.parameters.weights) in constants
+        found += _winograd(op, generator, effort, as_one=constant)
     if isinstance(op, ConvOp) and _few_features(op, generator) and work_of(op) >= LEAST_MACS:
         found.append(Alternative(RULE, _as_product, TransposedProduct.floats))
     if effort == "max":
@@ -80,16 +81,21 @@ def work_of(op: KernelOp) -> int:
     return math.prod(op.scopes[0].extents)
 
 
-def _winograd(op: ConvOp, generator: CodeGenerator, effort: str) -> list[Alternative]:
-    """The forms of Winograd that apply: as three kernels, the largest (or all) also as one."""
+def _winograd(
+    op: ConvOp, generator: CodeGenerator, effort: str, *, as_one: bool
+) -> list[Alternative]:
+    """The forms of Winograd that apply: as three kernels, the largest (or all) also as one.
+
+    One kernel reads packed weights, which are constant.
+    """
     known = OF_TWO if longest_window(op) == 2 else WHOLE
     whole = [form for form in known if applies(op, form)]
     forms = whole or [form for form in BY_FOUR if applies(op, form)]
     # For windows of one dim or more than three taps the smaller form was never faster.
     spare = forms[:-1] if effort == "default" and not is_square(op, 3) else []
     found = [_form(form, None, spare=form in spare) for form in forms]
-    as_one = forms if effort == "max" else forms[-1:]
-    blocks = [(form, _block(op, form, generator)) for form in as_one]
+    merged = forms if effort == "max" else forms[-1:]
+    blocks = [(form, _block(op, form, generator)) for form in merged if as_one]
     return found + [_form(form, tiles) for form, tiles in blocks if tiles]
 
 

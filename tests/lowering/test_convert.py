@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 from onnx import helper
+from xdsl.context import Context
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.graph import OpaqueOp
-from isoform.dialects.kernel import ConvOp, LoopsOp, ViewOp
-from isoform.dialects.types import tensor
+from isoform.dialects.kernel import ConvOp, LoopsOp, ViewOp, layout_of
+from isoform.dialects.types import tensor, tensor_type
 from isoform.lowering.algebra_to_kernel.constant import constant_values
+from isoform.passes.assign_layouts import AssignLayouts
 
 
 def kernels(body) -> list[str]:
@@ -68,7 +70,9 @@ def test_what_weights_literals_and_ones_make_is_constant_and_opaque_calls_are_no
     ],
     ids=["a weight", "a weight transposed", "weights", "an input", "made of an input"],
 )
-def test_filters_are_packed_before_where_they_are_constant(filters, packed) -> None:
+def test_filters_are_packed_where_they_are_constant_and_else_copied_features_last(
+    filters, packed
+) -> None:
     b = GraphBuilder()
     x, given = b.input("x", (1, 16, 8, 8)), b.input("f", (16, 16, 3, 3))
     w = b.weight("w", np.ones((16, 16, 3, 3), np.float32))
@@ -76,5 +80,19 @@ def test_filters_are_packed_before_where_they_are_constant(filters, packed) -> N
         x, filters(b, w, given), strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1], groups=1
     )
     b.output("y", y)
+    program = lower_to(b.build(), "kernel")
+    AssignLayouts().apply(Context(), program.module)
+    (conv,) = (op for op in program.main.body.block.ops if isinstance(op, ConvOp))
+    layout = layout_of(tensor_type(conv.outer(conv.parameters.weights)))
+    assert layout.dims == ((0, 1, 2, 3) if packed else (2, 3, 1, 0))
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_transposed_convolution_by_filters_that_are_data_is_loops(given) -> None:
+    b = GraphBuilder()
+    x, w = b.input("x", (1, 16, 8, 8)), b.weight("w", np.ones((16, 16, 3, 3), np.float32))
+    filters = b.input("f", (16, 16, 3, 3)) if given else w
+    geometry = {"strides": [2, 2], "pads": [1] * 4, "dilations": [1, 1], "output_padding": [0, 0]}
+    b.output("y", b.conv_transpose(x, filters, **geometry))
     ops = lower_to(b.build(), "kernel").main.body.block.ops
-    assert any(isinstance(op, ConvOp) for op in ops) == packed
+    assert any(isinstance(op, ConvOp) for op in ops) != given

@@ -130,8 +130,9 @@ def test_measuring_for_real_gives_times_and_errors(
 
     p = program(window)
     op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))
-    choices = alternatives(op, set(), CPU.generator(), "default")
-    results = measure(op, constant_values(p.module), choices, seed=0)
+    constants = constant_values(p.module)
+    choices = alternatives(op, constants, CPU.generator(), "default")
+    results = measure(op, constants, choices, seed=0)
     assert [r.alternative.name for r in results] == names
     assert all(r.seconds > 0 for r in results)
     assert results[0].error == 0.0

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import bf16, f16, f32
@@ -33,13 +34,16 @@ def batched(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     return b.matmul(left, b.transpose(right, perm=[0, 2, 1]))
 
 
-def convolution(b: GraphBuilder, r: random.Random, name: str, *, depthwise: bool = False):
+def convolution(
+    b: GraphBuilder, r: random.Random, name: str, *, depthwise: bool = False, given: bool = False
+) -> SSAValue:
+    """A convolution; `given` filters are an input."""
     rank = r.choice((1, 2, 2, 2, 3))
     groups = r.choice(SIZES[:10]) if depthwise else r.choice((1, 1, 2, 3))
     width = 1 if depthwise else r.choice(SIZES[:9])
     channels, features = groups * width, groups * (1 if depthwise else r.choice(SIZES[:11]))
     kernel = [r.choice((1, 2, 3, 3, 5)) for _ in range(rank)]
-    geometry = {
+    geometry: dict[str, Any] = {
         "strides": [r.choice((1, 1, 2, 3)) for _ in range(rank)],
         "dilations": [r.choice((1, 1, 2)) for _ in range(rank)],
         "pads": [r.choice((0, 1, 2)) for _ in range(2 * rank)],
@@ -47,13 +51,37 @@ def convolution(b: GraphBuilder, r: random.Random, name: str, *, depthwise: bool
     least = [(k - 1) * d + 1 for k, d in zip(kernel, geometry["dilations"], strict=True)]
     size = [n + r.choice(SIZES[: 12 if rank < 3 else 5]) for n in least]
     x = b.input(f"{name}x", (r.choice((1, 1, 2)), channels, *size))
-    w = weight(b, f"{name}w", features, channels // groups, *kernel)
+    shape = (features, channels // groups, *kernel)
+    w = b.input(f"{name}w", shape) if given else weight(b, f"{name}w", *shape)
     y = b.conv(x, w, weight(b, f"{name}b", features), groups=groups, **geometry)
     return b.relu(y) if r.random() < 0.5 else y
 
 
 def depthwise(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     return convolution(b, r, name, depthwise=True)
+
+
+def given_filters(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    return convolution(b, r, name, depthwise=r.random() < 0.3, given=True)
+
+
+def transposed_groups(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Transposed convolutions of groups, some of one channel each."""
+    rank, groups = r.choice((1, 2, 2, 3)), r.choice((1, 2, 3, 5, 16, 17))
+    depthwise = r.random() < 0.4
+    channels, features = (1, 1) if depthwise else (r.choice(SIZES[:6]), r.choice(SIZES[:8]))
+    kernel = [r.choice((1, 2, 3, 4)) for _ in range(rank)]
+    strides = [r.choice((1, 2, 2, 3)) for _ in range(rank)]
+    shape = (r.choice((1, 2)), groups * channels, *(r.choice(SIZES[:8]) + 2 for _ in range(rank)))
+    return b.conv_transpose(
+        b.input(f"{name}x", shape),
+        weight(b, f"{name}w", groups * channels, features, *kernel),
+        strides=strides,
+        dilations=[r.choice((1, 1, 2)) for _ in range(rank)],
+        pads=[r.choice((0, 1)) for _ in range(2 * rank)],
+        groups=groups,
+        output_padding=[r.choice((0, s - 1)) for s in strides],
+    )
 
 
 def tensor(b: GraphBuilder, r: random.Random, name: str, rank: int) -> SSAValue:
@@ -191,6 +219,8 @@ KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
     batched,
     convolution,
     depthwise,
+    given_filters,
+    transposed_groups,
     elementwise,
     permuted,
     reduced,

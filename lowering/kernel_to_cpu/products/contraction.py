@@ -226,7 +226,8 @@ class _Part:
 def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
     """The calls that compute a convolution with its epilogue: one for each part."""
     found = op.parameters
-    weights = _weights(constants[op.outer(found.weights)], found)
+    given = constants.get(op.outer(found.weights))
+    weights = None if given is None else _weights(given, found)
     return [_part_call(op, found, part, weights, isa) for part in _parts(found)]
 
 
@@ -278,11 +279,11 @@ def _weights(data: Array, found: ConvParameters) -> Array:
 
 
 def _part_call(
-    op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa
+    op: ConvOp, found: ConvParameters, part: _Part, weights: Array | None, isa: Isa
 ) -> KernelCall:
+    """The call of one part; weights that are no constants (None) lie features last."""
     data = op.outer(found.data)
-    spec = _conv_spec(op, found, part, isa)
-    chosen = _select_taps(weights, part)
+    spec = replace(_conv_spec(op, found, part, isa), in_place=weights is None)
     vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
     problem = ConvProblem(spec, isa)
@@ -292,7 +293,11 @@ def _part_call(
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     key_parts = "conv", part, spec, schedule
     code = cached_code(op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
-    packed = conv.pack_weights(chosen, spec, schedule, isa)
+    if weights is None:
+        filters = Argument(op.outer(found.weights))
+    else:
+        chosen = _select_taps(weights, part)
+        filters = Argument(data=conv.pack_weights(chosen, spec, schedule, isa))
     out_strides, out_offset, _ = _in_order(op.result, found.out_order)
     in_strides, in_offset, size = _in_order(data, found.data_order)
     start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
@@ -302,7 +307,7 @@ def _part_call(
         left = Argument(data=np.zeros(size, to_numpy(element_of(data))), offset=start)
     arguments = (
         left,
-        Argument(data=packed),
+        filters,
         *(Argument(v) for v in extras),
         Argument(op.result, offset=first),
     )

@@ -147,7 +147,7 @@ class _Conv:
     @property
     def fetches(self) -> bool:
         """Say whether weights are prefetched."""
-        return not self.shared and self.schedule.prefetch > 0
+        return not self.shared and self.schedule.prefetch > 0 and not self.spec.in_place
 
     def fetch(self, panel: Panel) -> PrefetchShare:
         """Say how the blocks that share a panel fetch the next one."""
@@ -171,7 +171,8 @@ class _Conv:
             taps = taps[: len(taps) - dims]
         chains = 1 if self.shared else chains_for(len(rows) * panel.vectors, self.isa.registers)
         unroll = max(self.schedule.unroll, chains)
-        width = panel.vectors * self.lanes
+        in_place = self.spec.in_place
+        width = self.spec.out_channels if in_place else panel.vectors * self.lanes
         return RegisterTile(
             rows,
             panel.vectors,
@@ -182,6 +183,7 @@ class _Conv:
             taps=tuple(taps),
             unroll=unroll,
             chains=chains,
+            valid=panel.channels if in_place else None,
             fetch=self.fetch(panel).lines if self.fetches else 0,
             tail=self.numbers.tail(depth),
             numbers=self.numbers,
@@ -191,7 +193,7 @@ class _Conv:
 def emit_conv(
     spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
 ) -> KernelCode:
-    """Emit the kernel; its arguments are input, packed weights, the epilogue's extras, output."""
+    """Emit the kernel; its arguments are input, weights, the epilogue's extras, output."""
     if is_depthwise(spec.chosen(isa)):
         return emit_depthwise(spec, schedule, isa, epilogue)
     conv = _Conv(spec, schedule, isa, epilogue)
@@ -238,7 +240,7 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
     if not conv.shared:
         source = b.address(conv.numbers.data, source, b.mul(group, spec.group_in))
         vectors = sum(kind.count * kind.vectors for kind in conv.panels)
-        size = vectors * conv.lanes * conv.weight_steps
+        size = spec.group_out if spec.in_place else vectors * conv.lanes * conv.weight_steps
         weights = b.address(conv.numbers.total, weights, b.mul(group, size))
     channel = b.mul(group, spec.group_out)
     args = _BlockArgs(source, weights, extras, target, batch, channel, turn)
@@ -255,6 +257,7 @@ def _panel_args(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArgs, panel: I
     size = conv.lanes * conv.weight_steps
     offset = b.add(b.mul(number, kind.vectors * size), kind.vector * size)
     channel = b.add(b.mul(number, kind.channels), kind.channel)
+    offset = channel if conv.spec.in_place else offset
     source = args.source
     if conv.shared:
         groups = b.mul(panel, conv.panels[0].groups)

@@ -17,7 +17,8 @@ from .numbers import FLOATS, Numbers, in_floats
 class ConvSpec:
     """Describe a convolution of spatial rank 1, 2 or 3.
 
-    Units: `in_strides` and `out_strides` are elements per (batch, *spatial).
+    Units: `in_strides` and `out_strides` are elements per (batch, *spatial). Weights `in_place` are
+    not packed: they lie as [*kernel, channels of a group, features].
 
     Raises: ValueError for sizes that do not fit together, or are not positive.
     """
@@ -33,6 +34,7 @@ class ConvSpec:
     in_strides: tuple[int, ...]
     out_strides: tuple[int, ...]
     numbers: Numbers = FLOATS
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         rank = len(self.out_spatial)
@@ -78,6 +80,7 @@ class ConvSpec:
             (self.in_strides[0], *zeros, *self.in_strides[1:]),
             (self.out_strides[0], *zeros, *self.out_strides[1:]),
             self.numbers,
+            self.in_place,
         )
 
     def chosen(self, isa: Isa) -> "ConvSpec":

@@ -163,7 +163,7 @@ def _vector(
     source, weights, *extras, target = b.parameters[:-6]
     batch, depth, top, left = b.parameters[-6:-2]
     channel = b.mul(vector, plan.lanes)
-    taps = math.prod(plan.spec.kernel)
+    taps = 1 if plan.spec.in_place else math.prod(plan.spec.kernel)
     source = b.address(plan.numbers.data, source, channel)
     weights = b.address(plan.numbers.total, weights, b.mul(vector, plan.lanes * taps))
     sums = _sums(b, plan, size, source, weights, valid)
@@ -198,10 +198,12 @@ def _sums(
             uses.setdefault(offset, []).append((number, pixel))
     sums = dict.fromkeys(pixels, constant(vector, 0))
     columns: dict[int, Value] = {}
+    in_place = plan.spec.in_place
+    step, real = (plan.spec.out_channels, valid) if in_place else (plan.lanes, plan.lanes)
     for offset, readers in sorted(uses.items()):
         x = numbers.widened(b, b.load(numbers.data.vector(plan.lanes), source, offset, mask=valid))
         for number, pixel in readers:
             if number not in columns:
-                columns[number] = b.load(vector, weights, number * plan.lanes)
+                columns[number] = b.load(vector, weights, number * step, mask=real)
             sums[pixel] = numbers.multiplied(b, x, columns[number], sums[pixel])
     return sums

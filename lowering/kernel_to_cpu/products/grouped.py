@@ -45,7 +45,8 @@ def shared_groups(
         for j in range(group_in):
             picks = _picks(j, tile.lanes, groups, group_in, group_out)
             columns_at = [(tap * group_in + j) * tile.weight_stride for tap in range(taps)]
-            columns = [b.load(tile.vector, reads.weights, at) for at in columns_at]
+            valid = tile.lanes_of(0)
+            columns = [b.load(tile.vector, reads.weights, at, mask=valid) for at in columns_at]
             for offset, pixel in pixels.items():
                 own = b.shuffle(pixel, picks)
                 for tap, row in readers[offset]:
