@@ -208,7 +208,7 @@ class _Builder:
         return library in self.libraries
 
     def _packs(self, op: ConvOp) -> bool:
-        """Whether a convolution's filter is a constant, which is written as the library wants it."""
+        """Whether a filter is a constant, which is written as the library wants it."""
         return op.outer(op.parameters.weights) in self.file.constants.known
 
     def _filter(self, op: ConvOp, value: SSAValue) -> int:

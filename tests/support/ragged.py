@@ -180,7 +180,11 @@ def resampled(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     x = b.input(f"{name}x", shape)
     if r.random() < 0.5:
         ones = [1] * (len(shape) - 2)
-        geometry = {"strides": ones, "dilations": ones, "pads": [0] * (2 * len(ones))}
+        geometry: dict[str, Any] = {
+            "strides": ones,
+            "dilations": ones,
+            "pads": [0] * (2 * len(ones)),
+        }
         x = b.conv(x, weight(b, f"{name}c", shape[1], shape[1], *ones), **geometry)
     for axis in r.sample(range(2, len(shape)), r.randint(1, len(shape) - 2)):
         taps, step, per = (
