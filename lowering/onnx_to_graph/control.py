@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
+from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
@@ -103,7 +105,7 @@ def scan(
 ) -> list[OnnxValue | None]:
     """Unroll `Scan`: its count is a static dim."""
     if node.version < 9:
-        raise UserError("Scan of opset 8 is not supported", hint="export with opset 9 or later")
+        return _batched_scan(importer, node, env, scope)
     body, scanned = node.graph("body"), node.int("num_scan_inputs", 1)
     states = len(node.inputs) - scanned
     if not 0 < scanned <= len(node.inputs) or len(body.output) < states:
@@ -120,20 +122,9 @@ def scan(
     if len(counts) != 1:
         raise UserError("the scan inputs have different lengths", found=sorted(counts))
     (trips,) = counts
-    rows: list[list[OnnxValue]] = []
-    if not 0 < trips <= MAX_ITERATIONS:
-        raise UserError(
-            "the number of steps is out of range", expected=f"1 to {MAX_ITERATIONS}", found=trips
-        )
-    for k in range(trips):
-        slices = [
-            _row(node, x, axis, trips - 1 - k if backward else k)
-            for x, axis, backward in zip(sources, in_axes, in_directions, strict=True)
-        ]
-        actual = bound(body, [*carried, *slices])
-        results = run_graph(importer, body, actual, env, scope)
-        carried = results[:states]
-        rows.append(results[states:])
+    scans = list(zip(sources, in_axes, in_directions, strict=True))
+    run = partial(run_graph, importer, body, outer=env, scope=scope)
+    carried, rows = _scanned(node, carried, scans, trips, run)
     directions = node.ints("scan_output_directions", [0] * outs)
     out_axes = node.ints("scan_output_axes", [0] * outs)
     if {len(directions), len(out_axes)} != {outs}:
@@ -145,11 +136,59 @@ def scan(
     return [*carried, *_stacked(node, rows, out_axes)]
 
 
-def _row(node: OnnxNode, x: object, axis: int, position: int) -> OnnxValue:
-    """x[.., position, ..] as a value."""
-    from xdsl.ir import SSAValue
+def _scanned(
+    node: OnnxNode,
+    carried: list[OnnxValue],
+    scans: Sequence[tuple[SSAValue, int, int]],
+    trips: int,
+    run: Callable[[Env], list[OnnxValue]],
+) -> tuple[list[OnnxValue], list[list[OnnxValue]]]:
+    """The last states, and what each step gives beside them.
 
-    assert isinstance(x, SSAValue)
+    Args:
+        scans: what is scanned, along which axis, and whether backward.
+        run: the body on values of its inputs.
+    """
+    if not 0 < trips <= MAX_ITERATIONS:
+        raise UserError(
+            "the number of steps is out of range", expected=f"1 to {MAX_ITERATIONS}", found=trips
+        )
+    states, rows = len(carried), list[list[OnnxValue]]()
+    for k in range(trips):
+        slices = [_row(node, x, axis, trips - 1 - k if back else k) for x, axis, back in scans]
+        results = run(bound(node.graph("body"), [*carried, *slices]))
+        carried = results[:states]
+        rows.append(results[states:])
+    return carried, rows
+
+
+def _batched_scan(
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
+    """`Scan` of opset 8: each example of a batch (axis 0) is scanned by itself, along axis 1."""
+    if node.has(0):
+        raise UserError("Scan of opset 8 with lengths is not supported", hint="export with opset 9")
+    body, scanned = node.graph("body"), node.int("num_scan_inputs", 1)
+    states = len(node.inputs) - 1 - scanned
+    directions = node.ints("directions", [0] * scanned)
+    if not 0 < scanned < len(node.inputs) or len(directions) != scanned:
+        raise UserError("operands and num_scan_inputs do not fit each other")
+    sources = [node[1 + states + k] for k in range(scanned)]
+    batch, trips = shape_of(sources[0])[:2]
+    run = partial(run_graph, importer, body, outer=env, scope=scope)
+    examples: list[list[OnnxValue]] = []
+    for k in range(batch):
+        carried = [_row(node, node[1 + j], 0, k) for j in range(states)]
+        parts = [_row(node, x, 0, k).ssa(node.build, node.fresh, node.where) for x in sources]
+        scans = [(x, 0, back) for x, back in zip(parts, directions, strict=True)]
+        carried, rows = _scanned(node, carried, scans, trips, run)
+        examples.append([*carried, *_stacked(node, rows, [0] * len(rows[0]))])
+    importer.record(node, "composed")
+    return list(_stacked(node, examples, [0] * len(examples[0])))
+
+
+def _row(node: OnnxNode, x: SSAValue, axis: int, position: int) -> OnnxValue:
+    """x[.., position, ..] as a value."""
     shape = shape_of(x)
     starts = [position if k == axis else 0 for k in range(len(shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(shape)]

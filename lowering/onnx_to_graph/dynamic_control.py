@@ -6,7 +6,7 @@ running them: on other data a loop may not end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx
@@ -18,6 +18,7 @@ from ...dialects.opaque import captured, outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
 from .node import OnnxNode
+from .sequences import SequenceValue, lengths, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import NotConstant, OnnxValue
 
@@ -31,16 +32,23 @@ def branch(
         NotConstant: the branches have results of different types.
     """
     mark, recorded = importer.mark()
-    taken = [
-        [_ssa(node, v) for v in run_graph(importer, node.graph(name), {}, env, scope)]
+    results = [
+        run_graph(importer, node.graph(name), {}, env, scope)
         for name in ("then_branch", "else_branch")
     ]
+    what = "its branches give other types or shapes: the condition"
+    if [lengths(v) for v in results[0]] != [lengths(v) for v in results[1]]:
+        raise NotConstant(node.value(0).name, what, node.where)
+    taken = [[_ssa(node, v) for value in values for v in tensors(value)] for values in results]
     types = [[tensor_type(v) for v in values] for values in taken]
     if types[0] != types[1]:
-        what = "its branches give other types or shapes: the condition"
         raise NotConstant(node.value(0).name, what, node.where)
     if importer.holds_since(mark, OpaqueOp, GatherOp):  # it may fail, or draw random numbers
         importer.undo(mark, recorded)
+        if any(isinstance(v, SequenceValue) for v in results[0]):
+            raise NotConstant(
+                node.value(0).name, "its branches give sequences: the condition", node.where
+            )
         return _opaque(importer, node, env, scope, types[0])
     condition = node.reshape(node[0], [])
     found = [
@@ -48,7 +56,15 @@ def branch(
         for a, b in zip(*taken, strict=True)
     ]
     importer.record(node, "composed")
-    return list(found)
+    parts = iter(found)
+    return [_like(value, parts) for value in results[0]]
+
+
+def _like(value: OnnxValue, parts: Iterator[OnnxValue]) -> OnnxValue:
+    """A tensor, or a sequence of as many tensors, of those that come next."""
+    if not isinstance(value, SequenceValue):
+        return next(parts)
+    return SequenceValue("", [next(parts) for _ in value.items], value.present)
 
 
 def loop(
@@ -61,6 +77,10 @@ def loop(
             data-dependent number of rows.
     """
     _require_end(node, body)
+    if any(isinstance(v, SequenceValue) for v in node.inputs[2:]):
+        raise _deciding(node) or UserError(
+            "it carries sequences, and data decide how often it runs"
+        )
     apart = _Apart(importer, node, env, scope)
     results = apart.iteration(body)
     carried = len(node.inputs) - 2

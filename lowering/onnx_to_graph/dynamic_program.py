@@ -17,7 +17,7 @@ from ...dialects.weights import Weights
 from .default_inputs import deciding_inputs, tell
 from .importer import imported
 from .loading import OnnxModel
-from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs
+from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs, without_lengths
 from .tensor_data import element_of_number, type_name
 from .values import NotConstant
 
@@ -51,7 +51,7 @@ class DynamicProgram(Program):
         self.steps = steps
         self.weights = Weights()
         self.source = model.source
-        self.declared: tuple[DeclaredInput, ...] = tuple(declared_inputs(model.proto.graph))
+        self.declared: tuple[DeclaredInput, ...] = tuple(declared_inputs(model.proto.graph, shapes))
         # Inputs read as sizes: the program depends on their values. Imports find them.
         self._sizes: set[str] = set()
         self._told = False
@@ -123,7 +123,7 @@ class DynamicProgram(Program):
                 )
         shapes = {**self.shapes, **found}
         try:
-            bind(self.declared, shapes)
+            bind(self.declared, without_lengths(self.model.proto.graph, shapes))
         except UserError as error:
             error.where = "the inputs' shapes"  # no flag gave them
             raise

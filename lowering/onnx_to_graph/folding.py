@@ -105,6 +105,12 @@ def range_size(node: OnnxNode) -> float:
     return max(0.0, (limit - start) / delta)
 
 
+def _decoded(node: OnnxNode) -> list[OnnxValue] | None:
+    """An image of known bytes. Raises NotConstant for others: its size depends on them."""
+    node.constant(0, "the encoded image")
+    return _evaluate(node)
+
+
 def _evaluate(node: OnnxNode) -> list[OnnxValue] | None:
     arrays = [None if v is None else v.array() for v in node.inputs]
     results = run_reference(node, arrays)
@@ -233,6 +239,7 @@ def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
 _SPECIAL: dict[str, Callable[[OnnxNode], list[OnnxValue] | None]] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
+    "ImageDecoder": _decoded,
     "Shape": _shape,
     "Size": _size,
 }

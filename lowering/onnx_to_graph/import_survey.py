@@ -12,11 +12,19 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.opaque import reads
 from ...dialects.types import Array
-from . import functions, opaque
+from . import functions, opaque, sequences
 from .importer import Importer
 from .loading import OnnxModel, domain_of, in_order
 from .node import OnnxNode
-from .shape_binding import DeclaredInput, bind, declared_inputs, flags, named_dims
+from .shape_binding import (
+    DeclaredInput,
+    bind,
+    declared_inputs,
+    flags,
+    named_dims,
+    sequence_inputs,
+    without_lengths,
+)
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
 from .tensor_data import element_of_number, is_supported, tensor_shape
@@ -50,15 +58,18 @@ class Survey(Importer):
         """
         graph = self.model.proto.graph
         env: Env = {}
-        self.inputs, unreadable = _readable(graph)
+        self.inputs, unreadable = _readable(graph, shapes)
         self.problems += unreadable.values()
         self.flags = flags(self.inputs, _given_symbols(self.inputs, shapes), list(shapes))
-        bound = bind(self.inputs, {**dict(map(_parsed, self.flags)), **shapes})
+        lists = [name for name in sequence_inputs(graph) if name not in unreadable]
+        given = {**dict(map(_parsed, self.flags)), **shapes}
+        bound = bind(self.inputs, without_lengths(graph, given))
         for entry in self.inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
             env[entry.name] = OnnxValue.of_ssa(
                 entry.name, self.build.input(entry.name, bound[entry.name], element)
             )
+        sequences.gather(env, lists)
         env |= {name: Unknown(name) for name in unreadable}
         self.defaults(env)
         self.initialisers(graph, env)
@@ -149,21 +160,23 @@ def _raise(message: str) -> NoReturn:
     raise UserError(message)
 
 
-def _readable(graph: onnx.GraphProto) -> tuple[list[DeclaredInput], dict[str, str]]:
+def _readable(
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]
+) -> tuple[list[DeclaredInput], dict[str, str]]:
     """Inputs whose types isoform has; the others with what is wrong with them."""
     try:
-        return declared_inputs(graph), {}
+        return declared_inputs(graph, shapes), {}
     except UserError:
         good, bad = onnx.GraphProto(), dict[str, str]()
         good.initializer.extend(onnx.TensorProto(name=t.name) for t in graph.initializer)
         for info in graph.input:
             alone = onnx.GraphProto(input=[info])
             try:
-                declared_inputs(alone)
+                declared_inputs(alone, shapes)
                 good.input.append(info)
             except UserError as error:
                 bad[info.name] = str(error)
-        return declared_inputs(good), bad
+        return declared_inputs(good, shapes), bad
 
 
 def _given_symbols(

@@ -36,7 +36,14 @@ from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
 from .node import OnnxNode, describe
 from .provenance import read_origin
-from .shape_binding import bind, declared_dims, declared_inputs
+from .shape_binding import (
+    bind,
+    declared_dims,
+    declared_inputs,
+    held_type,
+    sequence_inputs,
+    without_lengths,
+)
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .tensor_data import element_of_number, reader, tensor_shape
@@ -135,8 +142,8 @@ class Importer:
         """Build everything. Raises UserError."""
         graph = self.model.proto.graph
         env: Env = {}
-        inputs = declared_inputs(graph)
-        bound = bind(inputs, shapes)
+        inputs = declared_inputs(graph, shapes)
+        bound = bind(inputs, without_lengths(graph, shapes))
         for entry in inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
             if entry.name in self.values:
@@ -144,6 +151,7 @@ class Importer:
                 continue
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
+        sequences.gather(env, sequence_inputs(graph))
         self.defaults(env)
         self.initialisers(graph, env)
         nodes = in_order(graph.node, env)
@@ -191,18 +199,20 @@ class Importer:
         return OnnxValue(proto.name, shape, element, load=load, weight=True, traced=traced)
 
     def _outputs(self, graph: onnx.GraphProto, env: Env) -> list[SSAValue]:
-        values: list[SSAValue] = []
+        values, names = list[SSAValue](), list[str]()
         for info in graph.output:
             where = f"output '{info.name}'"
             value = env.get(info.name)
             if value is None:
                 raise UserError("nothing defines it", where=where)
-            ssa = value.ssa(self.build, self.fresh, where)
-            rows = self.counts.get(ssa)
-            _check_declared(info, value, where, None if rows is None else rows.dim)
-            self.build.output(info.name, ssa)
-            values.append(ssa)
-        for name, value in zip([info.name for info in graph.output], list(values), strict=True):
+            for name, part in sequences.entries(info, value):
+                ssa = part.ssa(self.build, self.fresh, where)
+                rows = self.counts.get(ssa)
+                _check_declared(info, part, where, None if rows is None else rows.dim)
+                self.build.output(name, ssa)
+                values.append(ssa)
+                names.append(name)
+        for name, value in zip(names, list(values), strict=True):
             rows = self.counts.get(value)
             if rows is not None:
                 self.build.output(f"{name}.count", rows.count, cuts=(name, rows.dim))
@@ -496,9 +506,12 @@ def _check_declared(
     Args:
         padded: a dim whose size depends on data.
     """
-    if info.type.WhichOneof("value") not in (None, "tensor_type"):
-        raise UserError("it is declared as no tensor", where=where)
-    declared = info.type.tensor_type
+    if info.type.WhichOneof("value") is None:
+        return
+    listed, type_ = held_type(info.type, where)
+    if listed:  # its tensors may differ in shape
+        type_.tensor_type.ClearField("shape")
+    declared = type_.tensor_type
     if declared.elem_type and element_of_number(declared.elem_type, where) != value.element:
         expected = element_of_number(declared.elem_type, where)
         raise UserError(
@@ -507,7 +520,7 @@ def _check_declared(
             expected=expected,
             found=value.element,
         )
-    dims = declared_dims(info)
+    dims = declared_dims(onnx.ValueInfoProto(type=type_))
     if dims is not None and padded is not None:
         dims = tuple(None if k == padded else n for k, n in enumerate(dims))
     if not fits(dims, value.shape):

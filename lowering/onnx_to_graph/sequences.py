@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import onnx
 from xdsl.ir import SSAValue
 
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from ...dialects.types import shape_of
 from .node import OnnxNode
+from .shape_binding import held_type
 from .shaping import sliced
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import OnnxValue
@@ -30,6 +32,42 @@ class SequenceValue(OnnxValue):
     def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
         """Raises UserError: it is not a tensor."""
         raise UserError(f"'{self.name}' is a sequence, a tensor is needed", where=where)
+
+
+def gather(env: Env, names: Sequence[str]) -> None:
+    """Make a sequence of each of these inputs, of the inputs NAME.0, NAME.1, and so on."""
+    for name in names:
+        items: list[OnnxValue] = []
+        while (value := env.pop(f"{name}.{len(items)}", None)) is not None:
+            items.append(value)
+        env[name] = SequenceValue(name, items)
+
+
+def entries(info: onnx.ValueInfoProto, value: OnnxValue) -> list[tuple[str, OnnxValue]]:
+    """The outputs that a value is: itself, or NAME.0, NAME.1, and so on for a sequence.
+
+    Raises:
+        UserError: a sequence is declared as a tensor, or a tensor as a sequence.
+    """
+    kind = info.type.WhichOneof("value")
+    listed = kind is not None and held_type(info.type, f"output '{info.name}'")[0]
+    if isinstance(value, SequenceValue):
+        if not listed and kind != "optional_type":
+            raise UserError(f"'{value.name}' is a sequence, a tensor is needed")
+        return [(f"{info.name}.{k}", item) for k, item in enumerate(value.items)]
+    if listed:
+        raise UserError("it is declared as a sequence, and is a tensor")
+    return [(info.name, value)]
+
+
+def tensors(value: OnnxValue) -> list[OnnxValue]:
+    """The tensors in a sequence; a tensor itself."""
+    return value.items if isinstance(value, SequenceValue) else [value]
+
+
+def lengths(value: OnnxValue) -> tuple[bool, int] | None:
+    """Whether a sequence is there, and its length; None for a tensor."""
+    return (value.present, len(value.items)) if isinstance(value, SequenceValue) else None
 
 
 def items_of(node: OnnxNode, k: int) -> list[OnnxValue]:

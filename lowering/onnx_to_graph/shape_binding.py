@@ -36,40 +36,108 @@ class DeclaredInput:
         return self.dims is not None and all(isinstance(d, int) for d in self.dims)
 
 
-def declared_inputs(graph: onnx.GraphProto) -> list[DeclaredInput]:
-    """The inputs that are not initialisers, in order.
+def declared_inputs(
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]] | None = None
+) -> list[DeclaredInput]:
+    """The inputs that are not initialisers, in order; a sequence is one for each of its tensors.
+
+    Args:
+        shapes: also the lengths of sequences.
 
     Raises:
-        UserError: two share a name, or one is not a tensor.
+        UserError: two share a name, one is not of tensors, or a sequence's length is unknown.
     """
     weights = {t.name for t in graph.initializer}
     found: dict[str, DeclaredInput] = {}
     for info in graph.input:
-        if info.name in found:
-            raise UserError(f"two inputs are named '{info.name}'", where="the graph's inputs")
-        if info.name not in weights:
-            found[info.name] = _declared(info)
+        if info.name in weights and info.name not in found:
+            continue
+        for entry in _declared(info, shapes or {}):
+            if entry.name in found:
+                raise UserError(f"two inputs are named '{entry.name}'", where="the graph's inputs")
+            found[entry.name] = entry
     return list(found.values())
 
 
-def _declared(info: onnx.ValueInfoProto) -> DeclaredInput:
+def _declared(
+    info: onnx.ValueInfoProto, shapes: Mapping[str, Sequence[int]]
+) -> list[DeclaredInput]:
     where = f"input '{info.name}'"
-    kind = info.type.WhichOneof("value")
     if not info.name:
         raise UserError("an input has no name", where="the graph's inputs")
-    if kind is None:
+    if info.type.WhichOneof("value") is None:
         raise UserError("it has no type", where=where)
+    listed, type_ = held_type(info.type, where)
+    number = type_.tensor_type.elem_type
+    element_of_number(number, where)
+    dims = _dims(type_)
+    if not listed:
+        return [DeclaredInput(info.name, number, dims)]
+    if dims is not None:  # entries may differ in what has a name
+        dims = tuple(d if isinstance(d, int) else None for d in dims)
+    names = [f"{info.name}.{k}" for k in range(_length(info.name, shapes))]
+    return [DeclaredInput(name, number, dims) for name in names]
+
+
+def held_type(type_: onnx.TypeProto, where: str) -> tuple[bool, onnx.TypeProto]:
+    """Whether a type is a sequence, perhaps optional, and the type of the tensors in it.
+
+    Raises:
+        UserError: it holds no tensors.
+    """
+    type_ = _without_optional(type_)
+    listed = type_.WhichOneof("value") == "sequence_type"
+    held = type_.sequence_type.elem_type if listed else type_
+    kind = held.WhichOneof("value") or "no_type"
     if kind != "tensor_type":
         name = kind.removesuffix("_type").replace("_", " ")
         raise UserError(f"it is a value of kind {name}: not supported", where=where)
-    tensor = info.type.tensor_type
-    element_of_number(tensor.elem_type, where)
-    return DeclaredInput(info.name, tensor.elem_type, declared_dims(info))
+    return listed, held
+
+
+def _without_optional(type_: onnx.TypeProto) -> onnx.TypeProto:
+    optional = type_.WhichOneof("value") == "optional_type"
+    return type_.optional_type.elem_type if optional else type_
+
+
+def _length(name: str, shapes: Mapping[str, Sequence[int]]) -> int:
+    """How many tensors a sequence holds: given, or those whose shapes are given."""
+    if name in shapes:
+        given = shapes[name]
+        if len(given) != 1 or given[0] < 0:
+            raise UserError(f"sequence '{name}' takes its length", where=_flag(name, given))
+        return int(given[0])
+    known = (key.removeprefix(f"{name}.") for key in shapes if key.startswith(f"{name}."))
+    places = [int(place) for place in known if place.isdecimal()]
+    if not places:
+        raise UserError(
+            f"input '{name}' is a sequence: its length must be known",
+            hint=f"add --shape {name}=LENGTH, or --shape {name}.0=DIMS for each tensor in it",
+        )
+    return max(places) + 1
+
+
+def sequence_inputs(graph: onnx.GraphProto) -> list[str]:
+    """Names of the inputs that are sequences, perhaps optional."""
+    types = ((info.name, _without_optional(info.type)) for info in graph.input)
+    return [name for name, type_ in types if type_.WhichOneof("value") == "sequence_type"]
+
+
+def without_lengths(
+    graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]
+) -> dict[str, Sequence[int]]:
+    """What is given but the lengths of sequences."""
+    lists = sequence_inputs(graph)
+    return {name: given for name, given in shapes.items() if name not in lists}
 
 
 def declared_dims(info: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
     """The dims that a value is declared with; None where it has no rank."""
-    tensor = info.type.tensor_type
+    return _dims(info.type)
+
+
+def _dims(type_: onnx.TypeProto) -> tuple[Dim, ...] | None:
+    tensor = type_.tensor_type
     return tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
 
 

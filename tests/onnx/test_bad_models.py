@@ -227,12 +227,14 @@ def test_an_element_type_without_a_counterpart() -> None:
 
 
 def test_sequences_optionals_and_sparse_tensors() -> None:
-    assert "sequence" in refusal(
-        model("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }")
-    )
-    assert "optional" in refusal(
-        model("g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }")
-    )
+    sequence = model("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }")
+    assert "add --shape x=LENGTH" in refusal(sequence)
+    assert "takes its length" in refusal(sequence, x=[2, 3])
+    assert "no input or dim 'y'" in refusal(sequence, x=[1], y=[2])
+    unknown = model("g (seq(float[n]) x) => (seq(float[n]) y) { y = Identity(x) }")
+    assert "add --shape x.0=1 --shape x.1=1" in refusal(unknown, x=[2])
+    nested = model("g (optional(seq(seq(float[2]))) x) => (float[2] y) { y = Neg(x) }")
+    assert "kind sequence" in refusal(nested)
     proto = model("g (float[2] x) => (float[2] y) { y = Add(x, w) }")
     proto.graph.sparse_initializer.add().values.name = "w"
     assert "sparse" in refusal(proto)

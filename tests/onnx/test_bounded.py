@@ -142,3 +142,22 @@ def test_a_wrong_count_is_noticed() -> None:
     outputs = reference.run(program, {"x": x})
     outputs["y.count"] = outputs["y.count"] - 1
     assert program.cut(outputs)["y"].shape == (2, 19)
+
+
+def test_a_session_decodes_images_of_any_size(tmp_path: Path) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    text = "g (uint8[n] b) => (uint8[h, w, c] y) { y = ImageDecoder(b) }"
+    onnx.save(
+        onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]> {text}'),
+        tmp_path / "decoder.onnx",
+    )
+    program = isoform.load(tmp_path / "decoder.onnx")
+    with isoform.compile(program, threads=1, effort="quick") as session:
+        for rows in (5, 9):
+            image = np.random.default_rng(rows).integers(0, 255, (rows, 4, 3), np.uint8)
+            pil.fromarray(image).save(tmp_path / "image.png")
+            encoded = np.fromfile(tmp_path / "image.png", np.uint8)
+            assert np.array_equal(session(b=encoded)["y"], image)
+        with pytest.raises(UserError, match="cannot identify image") as error:
+            session(b=np.zeros(4, np.uint8))
+    assert "\n" not in str(error.value)
