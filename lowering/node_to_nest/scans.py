@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...dialects.types import is_float
-from .code import Scalar
+from ...dialects.nest import ForOp
 from .node import KeptNode, NoNest, Writer
 from .sampling import computed
+from .strips import ALONG, LEAST_INNER, Lane, Strip, is_vector, strips
 
 
 def _scan(name: str, neutral: int) -> Writer:
@@ -21,6 +21,10 @@ def _scan(name: str, neutral: int) -> Writer:
         n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
         exclusive, backwards = bool(node.get("exclusive", 0)), bool(node.get("reverse", 0))
         number = computed(x.element)
+        if inner >= LEAST_INNER and is_vector(x.element):
+            for strip in strips(code, math.prod(x.shape[:axis]), n, inner):
+                _scan_strip(node, strip, name, neutral, inner)
+            return
         with code.stage(math.prod(x.shape[:axis]) * inner if n else 0) as item:
             first = item // inner * (n * inner) + item % inner
             total = code.cell(neutral, number)
@@ -32,6 +36,24 @@ def _scan(name: str, neutral: int) -> Writer:
                 y[place] = (before if exclusive else after).to(y.element)
 
     return write
+
+
+def _scan_strip(node: KeptNode, strip: Strip, name: str, neutral: int, inner: int) -> None:
+    """The prefixes of neighbours, side by side."""
+    x, y, code = node[0], node.result, node.code
+    n = x.shape[node.int_operand(1) % len(x.shape)]
+    exclusive, backwards = bool(node.get("exclusive", 0)), bool(node.get("reverse", 0))
+    total = strip.local(computed(x.element))
+    place = (ALONG * -1 + (n - 1) if backwards else ALONG) * inner
+    strip.each(lambda lane: lane.put(total, code.number(neutral, total.element)))
+
+    def step(lane: Lane, loop: ForOp) -> None:
+        before = lane.get(total)
+        after = before.call(name, lane.read(x, place).to(total.element))
+        lane.put(total, after)
+        lane.write(y, (before if exclusive else after).to(y.element), place)
+
+    strip.along(n, step)
 
 
 def reverse_sequence(node: KeptNode) -> None:
@@ -82,33 +104,7 @@ def det(node: KeptNode) -> None:
         y[item] = found.value.to(y.element)
 
 
-def arg_extremum(name: str) -> Writer:
-    """The position of the first, or the last, largest or smallest."""
-
-    def write(node: KeptNode) -> None:
-        x, y, code = node[0], node.result, node.code
-        axis = node.axis(len(x.shape), 0)
-        n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-        last = bool(node.get("select_last_index", 0))
-        with code.stage(math.prod(x.shape[:axis]) * inner) as item:
-            first = item // inner * (n * inner) + item % inner
-            best, at = code.cell(x[first]), code.cell(code.number(0))
-            with code.loop(1, n) as k:
-                value: Scalar = x[first + k * inner]
-                better = value.call(name + ("e" if last else "t"), best.value)
-                if is_float(x.element):  # the first NaN is the result, as in numpy
-                    better = (better | value.is_nan()) & ~best.value.is_nan()
-                with code.when(better):
-                    best.value = value
-                    at.value = k
-            y[item] = at.value
-
-    return write
-
-
 WRITERS: dict[str, Writer] = {
-    "ArgMax": arg_extremum("g"),
-    "ArgMin": arg_extremum("l"),
     "CumProd": _scan("mul", 1),
     "CumSum": _scan("add", 0),
     "Det": det,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import bounded, elementwise, sampling, scans, scatters, sorting, windows
+from . import bounded, elementwise, extremes, sampling, scans, scatters, sorting, windows
 from .node import Writer
 
 TABLE: Mapping[str, Writer] = {
     **elementwise.WRITERS,
     **scans.WRITERS,
+    **extremes.WRITERS,
     **sorting.WRITERS,
     **scatters.WRITERS,
     **sampling.WRITERS,
