@@ -18,6 +18,7 @@ from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType
 from xdsl.utils.exceptions import DiagnosticException
 from xdsl.utils.hints import isa, type_repr
 
+from ..dialects.control import as_program, control_ops
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from ..dialects.functions import alone, functions_of, is_one_program
@@ -168,12 +169,24 @@ def anchor_of(pass_: ModulePass) -> str:
 
 def _parts(module: ModuleOp, pass_: ModulePass) -> Iterator[ModuleOp]:
     """What a pass is applied to: the module, or each of its functions as a module of its own."""
-    if anchor_of(pass_) != FUNCTION or is_one_program(module):
+    if anchor_of(pass_) != FUNCTION:
         yield module
-        return
+    elif is_one_program(module):
+        yield from _nested(module)
+    else:
+        for function in functions_of(module):
+            with alone(function) as part:
+                yield from _nested(part)
+
+
+def _nested(module: ModuleOp) -> Iterator[ModuleOp]:
+    """The bodies of a program's loops and branches, innermost first, and then the program."""
     for function in functions_of(module):
-        with alone(function) as part:
-            yield part
+        for op in control_ops(function.body.blocks[0]):
+            for number in range(len(op.bodies)):
+                with as_program(op, number) as body:
+                    yield from _nested(body)
+    yield module
 
 
 def default_limit(module: ModuleOp) -> int:

@@ -48,6 +48,7 @@ def _target(reference: str) -> TargetFactory:
 
 DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
     ("graph", _dialect("dialects.graph:GRAPH")),
+    ("control", _dialect("dialects.control:CONTROL")),
     ("algebra", _dialect("dialects.algebra:ALGEBRA")),
     ("kernel", _dialect("dialects.kernel:KERNEL")),
     ("nest", _dialect("dialects.nest:NEST")),

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.op_run import OpRun
 
+# ONNX nodes whose results do not depend on inputs.
+RANDOM_NODES = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
 
 def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -> list[Array]:
     """Results of the node, in its own dtypes.

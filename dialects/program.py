@@ -45,6 +45,8 @@ CUTS = "isoform.cuts"
 EXPRESSION = "isoform.expression"
 # On a module made by passes: the passes, in order, as a pipeline.
 PIPELINE = "isoform.pipeline"
+# On a module with placed buffers: the bytes that these need.
+ARENA = "isoform.arena_bytes"
 
 
 @dataclass(repr=False)

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects.control import ControlOp
+from ..dialects.control_memory import Scratch
 from ..dialects.floats import BITS, Floats
 from ..dialects.kernel import CallOp, JoinOp, KernelOp, ViewOp, physical
-from ..dialects.program import main_of
+from ..dialects.program import ARENA, main_of
 from ..dialects.types import byte_width, tensor_type
 from ..lowering.algebra_to_kernel.constant import constant_values
 
 ALIGNMENT = 64
-ARENA = "isoform.arena_bytes"
+Owner: TypeAlias = "SSAValue | ControlOp"
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A buffer of `size` bytes, needed from op number `first` to op number `last`."""
+    """A buffer of `size` bytes, needed from op number `first` to op number `last`.
 
-    value: SSAValue
+    It is a value's, or the memory of a loop's or branch's bodies.
+    """
+
+    value: Owner
     size: int
     first: int
     last: int
@@ -35,7 +40,8 @@ class PlanMemory(ModulePass):
     """Give every intermediate buffer an offset in one arena; live buffers never overlap.
 
     The largest buffers are placed first, each in the lowest gap that is free for its whole
-    lifetime. Views share their source's buffer. Weights-only values are computed at compile time
+    lifetime. Views share their source's buffer. The bodies of a loop or a branch are placed first:
+    their memory is a buffer, too. Weights-only values are computed at compile time
     and have no place here. The program's outputs stay live to the end.
 
     Before:
@@ -56,9 +62,13 @@ class PlanMemory(ModulePass):
         for kernel in main_of(op).body.block.ops:
             if isinstance(kernel, KernelOp | JoinOp) and kernel.result in offsets:
                 kernel.properties["offset"] = IntegerAttr(offsets[kernel.result], i64)
-            elif isinstance(kernel, CallOp) and all(r in offsets for r in kernel.outputs):
+            elif isinstance(kernel, CallOp | ControlOp) and all(
+                r in offsets for r in kernel.outputs
+            ):
                 kept = [IntegerAttr(offsets[r], i64) for r in kernel.outputs]
                 kernel.properties["offsets"] = ArrayAttr(kept)
+            if isinstance(kernel, ControlOp) and kernel in offsets:
+                kernel.scratch = IntegerAttr(offsets[kernel], i64)
         op.attributes[ARENA] = IntegerAttr(total, i64)
 
 
@@ -74,16 +84,21 @@ def lifetimes(module: ModuleOp) -> list[Lifetime]:
     constants = constant_values(module)
     ops = list(main_of(module).body.block.ops)
     root = buffers(module)
+    found: list[Lifetime] = []
     first: dict[SSAValue, int] = {}
     last: dict[SSAValue, int] = {}
     for k, op in enumerate(ops):
         for value in op.operands:
             last[root.get(value, value)] = k
-        if isinstance(op, KernelOp | CallOp):
+        if isinstance(op, ControlOp) and not all(r in constants for r in op.outputs):
+            found.append(Lifetime(op, Scratch.of(op).size, k, k))
+        if isinstance(op, KernelOp | CallOp | ControlOp):
             for value in op.results:
                 if value not in constants:
                     first.setdefault(root.get(value, value), k)
-    return [Lifetime(v, buffer_bytes(v), k, max(k, last.get(v, k))) for v, k in first.items()]
+    for v, k in first.items():
+        found.append(Lifetime(v, buffer_bytes(v), k, max(k, last.get(v, k))))
+    return found
 
 
 def buffers(module: ModuleOp) -> dict[SSAValue, SSAValue]:
@@ -99,7 +114,7 @@ def buffers(module: ModuleOp) -> dict[SSAValue, SSAValue]:
     return whole
 
 
-def place(buffers: list[Lifetime]) -> tuple[dict[SSAValue, int], int]:
+def place(buffers: list[Lifetime]) -> tuple[dict[Owner, int], int]:
     """Offsets and arena size: first fit, by decreasing size."""
     placed: list[tuple[Lifetime, int]] = []
     for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import TensorType, bf16
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.control import ControlOp, IfOp, LoopOp, YieldOp
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write, cannot, write_whole
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
@@ -36,6 +37,7 @@ from ...dialects.weights import Weights
 from ..onnx_to_graph.provenance import write_origin
 from ..onnx_to_graph.tensor_data import number_of_element, to_proto
 from .composites import CompositeNode, find_composites
+from .control import inner_ops, write_control
 from .nodes import NodeWriter
 from .ops import WRITERS, operands_of
 
@@ -126,7 +128,8 @@ class Exporter(NodeWriter):
     def __init__(self, program: Program):
         self.program = program
         self.ops = list(program.main.body.block.ops)
-        opset, self._wholes = _opset_and_composites(self.ops)
+        self.inner = inner_ops(self.ops)
+        opset, self._wholes = _opset_and_composites([*self.ops, *self.inner])
         super().__init__(opset)
         self._inside = {op for whole in self._wholes.values() for op in whole.inside}
         self.domains: dict[str, int] = {"": self.opset}
@@ -138,7 +141,7 @@ class Exporter(NodeWriter):
         """Everything but the weights' data. Raises UserError."""
         self._name_interface()
         for op in self.ops:
-            self._op(op)
+            self.one(op)
         self._defaults()
         outputs = self._outputs()
         name = Path(self.program.source).stem or "main"
@@ -159,17 +162,18 @@ class Exporter(NodeWriter):
             self.program.input_names, self.program.main.body.block.args, strict=True
         ):
             self.names[arg] = name
-        weights = [op for op in self.ops if isinstance(op, WeightOp)]
+        weights = [op for op in (*self.ops, *self.inner) if isinstance(op, WeightOp)]
         self.taken |= {
             *self.program.input_names,
             *self.program.output_names,
             *(w.key for w in weights),
         }
-        for op in self.ops:
+        for op in (*self.ops, *self.inner):
             if isinstance(op, OpaqueOp):
                 self.taken |= _inner_names(_opaque_node(op))
         for name, value in self._returned():
-            if isinstance(value.owner, GraphOp | OpaqueOp | ConstantOp) and value not in self.names:
+            made = isinstance(value.owner, GraphOp | OpaqueOp | ConstantOp | ControlOp)
+            if made and value not in self.names:
                 self.names[value] = name
 
     def weights(self) -> Mapping[str, Array]:
@@ -205,7 +209,7 @@ class Exporter(NodeWriter):
 
     # --- ops ---
 
-    def _op(self, op: Operation) -> None:
+    def one(self, op: Operation) -> None:
         """Write an op, unless another op's node includes it or may omit it."""
         if op in self._inside:
             return
@@ -229,8 +233,10 @@ class Exporter(NodeWriter):
                 self.emit("Constant", [], [self.name(op.result)], value=to_proto(op.array()))
             case OpaqueOp():
                 self._opaque(op)
-            case ReturnOp():
+            case ReturnOp() | YieldOp():
                 pass
+            case LoopOp() | IfOp():
+                write_control(self, op)
             case GraphOp():
                 self._graph_op(op)
             case _:

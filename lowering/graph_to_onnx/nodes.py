@@ -40,6 +40,10 @@ class NodeWriter(ABC):
     def write(self, op: Operation) -> None:
         """Write one op."""
 
+    @abstractmethod
+    def one(self, op: Operation) -> None:
+        """Write an op, unless another op's node includes it or may omit it."""
+
     def name(self, value: SSAValue) -> str:
         """The ONNX name of a value, made from its SSA name; writes its deferred op."""
         if value not in self.names:

@@ -7,6 +7,7 @@ from collections.abc import Container
 
 from xdsl.ir import OpResult, SSAValue
 
+from ...dialects.control import ControlOp
 from ...dialects.kernel import CallOp, JoinOp, KernelOp, ViewOp, layout_of, logical
 from ...dialects.program import Program, return_of
 from ...dialects.types import element_count, tensor_type
@@ -37,7 +38,7 @@ def _buffer(value: SSAValue) -> OpResult | None:
     count = element_count(tensor_type(value))
     while isinstance(value.owner, ViewOp) and _is_plain(value):
         value = value.owner.source
-    if not isinstance(value, OpResult) or not isinstance(value.op, KernelOp | CallOp):
+    if not isinstance(value, OpResult) or not isinstance(value.op, KernelOp | CallOp | ControlOp):
         return None
     # A result that is joined is written into a part of the joined buffer.
     joined = any(isinstance(use.operation, JoinOp) for use in value.uses)

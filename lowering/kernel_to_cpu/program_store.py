@@ -23,14 +23,15 @@ from ...dialects.files import atomic_write
 from ...dialects.types import Array
 from .runtime.execute import ALIGNMENT, Alarm, Execution, Outside, Patch, View, alarms_in, room
 from .runtime.jit import Library
-from .runtime.runner import ROW, KernelTable, Pool
+from .runtime.runner import LOOP, ROW, KernelTable, Pool
 
 if TYPE_CHECKING:  # running a compiled program does not import the compiler
     from xdsl.ir import SSAValue
 
-    from .session import BufferStart, CpuSession
+    from .kernel_call import BufferStart, KernelCall
+    from .session import CpuSession
 
-MAGIC = b"isoform\x03"
+MAGIC = b"isoform\x04"
 _HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
 ARENA, OUTSIDE = -1, -2
 # A stored program may take this share of the cache; larger ones are compiled each time.
@@ -39,6 +40,8 @@ SHARE = 4
 # (buffer, offset): a constant's number, or `ARENA` and an offset; `OUTSIDE - k` is outside array
 # number k.
 Pair: TypeAlias = "tuple[int, int]"
+# Symbol, items, arguments; of a loop also the lines of its body.
+Line: TypeAlias = "tuple[str, int, Sequence[Pair], Sequence[Line] | None]"
 
 
 class StoredSession:
@@ -63,10 +66,10 @@ class StoredSession:
             for key in ("inputs", "handed_out")
         )
         self.execution = Execution(inputs, handed, self._patches, threads)
-        self.execution.steps.append(self._table(header["rows"]))
+        self.execution.steps.append(KernelTable(self._rows(header["rows"])[0]))
         self.execution.outputs = {name: self._view(view) for name, *view in header["outputs"]}
         self.execution.alarms = [
-            Alarm(0, row, self._view(view), tuple(sizes), where)
+            Alarm(0, row, self._view(view) if view else None, tuple(sizes), where)
             for row, sizes, where, *view in header["alarms"]
         ]
         self.execution.alarmed = alarms_in(self._arena, len(header["alarms"]))
@@ -112,20 +115,28 @@ class StoredSession:
         """Stop the worker threads."""
         self.execution.close()
 
-    def _table(self, lines: Sequence[tuple[str, int, Sequence[Pair]]]) -> KernelTable:
+    def _rows(self, lines: Sequence[Line], top: bool = True) -> tuple[Array, Array]:
+        """The rows of a program or, not at the top, of a body; and all their argument tables."""
         rows = np.zeros(len(lines), ROW)
-        for row, (symbol, items, arguments) in zip(rows, lines, strict=True):
-            table = np.zeros(len(arguments), np.uint64)
-            self._tables.append(table)
+        block = np.zeros(sum(len(arguments) for _, _, arguments, _ in lines), np.uint64)
+        self._tables += [rows, block]
+        end = 0
+        for row, (symbol, items, arguments, body) in zip(rows, lines, strict=True):
+            table = block[end : end + len(arguments)]
+            end += len(arguments)
             for position, (buffer, offset) in enumerate(arguments):
-                if buffer <= OUTSIDE:
-                    self._patches.append(Patch(table, position, OUTSIDE - buffer, offset))
-                else:
+                if buffer > OUTSIDE:
                     table[position] = self._address(buffer) + offset
-            row["fn"] = self._library.address(symbol)
+                elif top:  # the loop around a body does this for those of the body
+                    self._patches.append(Patch(table, position, OUTSIDE - buffer, offset))
             row["args"] = table.ctypes.data
             row["items"] = items
-        return KernelTable(rows)
+            if body is None:
+                row["fn"] = self._library.address(symbol)
+                continue
+            row["flags"] = LOOP
+            table[1:3] = [array.ctypes.data for array in self._rows(body, top=False)]
+        return rows, block
 
     def _address(self, buffer: int) -> int:
         return (self._arena if buffer == ARENA else self._constants[buffer]).ctypes.data
@@ -173,18 +184,26 @@ class ProgramStore:
 # --- describing a session -----------------------------------------------------------------------
 
 
-def _lines(session: CpuSession) -> list[tuple[str, int, list[Pair]]] | None:
+def _lines(session: CpuSession) -> list[Line] | None:
     """The rows of the one native table; None if there is host work."""
     if len(session.segments) != 1 or session.segments[0].table is None:
         return None
     (segment,) = session.segments
     assert segment.table is not None
-    lines: list[tuple[str, int, list[Pair]]] = []
-    for call, row in zip(segment.calls, segment.table.rows, strict=True):
+    return _lines_of(session, segment.calls, segment.table.rows)
+
+
+def _lines_of(session: CpuSession, calls: Sequence[KernelCall], rows: Array) -> list[Line]:
+    lines: list[Line] = []
+    for call, row in zip(calls, rows, strict=True):
         address = int(row["args"])
-        entries = [session.entries[address, k] for k in range(len(session.tables[address]))]
+        entries = [session.entries[address, k] for k in range(len(call.arguments))]
         pairs = [_pair(session, start, shift) for start, shift in entries]
-        lines.append((call.code.symbol, call.code.items, pairs))
+        body = None
+        if call.body is not None:
+            inner = session.nested[int(session.tables[address][1])]
+            body = _lines_of(session, call.body.calls, inner)
+        lines.append((call.code.symbol, call.code.items, pairs, body))
     return lines
 
 
@@ -208,7 +227,9 @@ def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
 def _alarms(session: CpuSession) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for op, alarm in zip(session.alarming, session.execution.alarms, strict=True):
-        indices = _saved(session, session.indices_of(op), alarm.indices)
+        value = session.indices_of(op)
+        saved = () if value is None or alarm.indices is None else (value, alarm.indices)
+        indices = _saved(session, *saved) if saved else ()
         found.append((alarm.row, alarm.sizes, alarm.where, *indices))
     return found
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...dialects.control import IfOp, LoopOp
 from ...dialects.errors import UserError
 from ...dialects.index import row_major_strides
 from ...dialects.kernel import (
@@ -167,6 +168,9 @@ class _Builder:
                 self._launch(kernel, [TileOperand(v) for v in op.inputs], op.outputs[0])
             case CallOp():
                 raise UserError(f"'{op.callee.data}' has no CUDA code", where=where(op))
+            case LoopOp() | IfOp():
+                hint = "compile it for the cpu"
+                raise UserError("control flow has no CUDA code", where=where(op), hint=hint)
             case _:
                 raise UserError("this op has no CUDA code", where=where(op), hint="lower it first")
 

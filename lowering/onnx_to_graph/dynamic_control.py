@@ -1,63 +1,89 @@
-"""Control flow that depends on data: `If` as both branches and a select, loops as opaque nodes.
+"""Control flow that depends on data: loops and branches, as ops of the control dialect.
 
-The types of an opaque node's results come from importing its subgraphs separately, never from
-running them: on other data a loop may not end.
+Where a body has a node without native code, the ONNX node is kept as it is and onnx.reference runs
+it. The types of its results come from its bodies, never from running them: on other data a loop may
+not end.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx
+from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import SSAValue
 
+from ...dialects.control import IfOp, LoopOp
 from ...dialects.errors import UserError
 from ...dialects.graph import OpaqueOp
+from ...dialects.graph.contraction import ConvolutionOp, MatmulOp
 from ...dialects.graph.data import GatherOp
-from ...dialects.opaque import captured, outer_names
+from ...dialects.opaque import outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
 from .node import OnnxNode
+from .regions import LoopParts, SubgraphBody
 from .sequences import SequenceValue, lengths, tensors
-from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .subgraphs import CallContext, Env, Importing
 from .values import NotConstant, OnnxValue
+
+# Ops whose work a branch is worth: without them both branches are computed, in one kernel with what
+# reads them. Ops that may fail on the other branch's data are in a branch of their own, too.
+_BRANCHED = (MatmulOp, ConvolutionOp, GatherOp, OpaqueOp, LoopOp, IfOp)
 
 
 def branch(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """Both branches and a select; an opaque node if a branch may fail on the other's data.
+    """Both branches and a select if they are cheap, else `control.if`.
+
+    It is an opaque node if a branch has a node without native code.
 
     Raises:
         NotConstant: the branches have results of different types.
     """
-    mark, recorded = importer.mark()
-    results = [
-        run_graph(importer, node.graph(name), {}, env, scope)
-        for name in ("then_branch", "else_branch")
-    ]
+    taken = [SubgraphBody(importer, env, scope) for _ in range(2)]
+    names = ("then_branch", "else_branch")
+    given = [body.run(node.graph(name), []) for body, name in zip(taken, names, strict=True)]
     what = "its branches give other types or shapes: the condition"
-    if [lengths(v) for v in results[0]] != [lengths(v) for v in results[1]]:
+    if [lengths(v) for v in given[0]] != [lengths(v) for v in given[1]]:
         raise NotConstant(node.value(0).name, what, node.where)
-    taken = [[_ssa(node, v) for value in values for v in tensors(value)] for values in results]
-    types = [[tensor_type(v) for v in values] for values in taken]
+    results = [
+        body.yields(node, [v for value in values for v in tensors(value)])
+        for body, values in zip(taken, given, strict=True)
+    ]
+    types = [[tensor_type(v) for v in values] for values in results]
     if types[0] != types[1]:
         raise NotConstant(node.value(0).name, what, node.where)
-    if importer.holds_since(mark, OpaqueOp, GatherOp):  # it may fail, or draw random numbers
-        importer.undo(mark, recorded)
-        if any(isinstance(v, SequenceValue) for v in results[0]):
-            raise NotConstant(
-                node.value(0).name, "its branches give sequences: the condition", node.where
-            )
+    if not all(body.is_native for body in taken):
+        if any(isinstance(v, SequenceValue) for v in given[0]):
+            what = "its branches give sequences: the condition"
+            raise NotConstant(node.value(0).name, what, node.where)
         return _opaque(importer, node, env, scope, types[0])
     condition = node.reshape(node[0], [])
+    for body in taken:
+        importer.outcomes += body.importer.outcomes
+    if any(isinstance(op, _BRANCHED) for body in taken for op in body.body.build.block.ops):
+        importer.record(node, "native", (IfOp.name,))
+        ends = _if(node, condition, taken, results)
+        if not any(isinstance(v, SequenceValue) for v in given[0]):
+            return list(importer.named(node, ends))
+        parts = iter([OnnxValue.of_ssa("", v) for v in ends])
+        return [_like(value, parts) for value in given[0]]
+    for k, body in enumerate(taken):
+        args, captured = body.body.build.block.args, body.body.captured
+        outer: dict[SSAValue, SSAValue] = dict(zip(args, captured, strict=True))
+        results[k] = [outer.get(v, v) for v in results[k]]
+        body.body.inline(node.build)
     found = [
         OnnxValue.of_ssa("", node.build.where(node.build.expand(condition, shape_of(a)), a, b))
-        for a, b in zip(*taken, strict=True)
+        for a, b in zip(*results, strict=True)
     ]
     importer.record(node, "composed")
     parts = iter(found)
-    return [_like(value, parts) for value in results[0]]
+    return [_like(value, parts) for value in given[0]]
 
 
 def _like(value: OnnxValue, parts: Iterator[OnnxValue]) -> OnnxValue:
@@ -67,28 +93,96 @@ def _like(value: OnnxValue, parts: Iterator[OnnxValue]) -> OnnxValue:
     return SequenceValue("", [next(parts) for _ in value.items], value.present)
 
 
+def _if(
+    node: OnnxNode,
+    condition: SSAValue,
+    bodies: Sequence[SubgraphBody],
+    results: Sequence[Sequence[SSAValue]],
+) -> Sequence[SSAValue]:
+    """Both branches read the same captured values."""
+    captured = list(dict.fromkeys(v for body in bodies for v in body.body.captured))
+    first, second = (
+        body.body.close(values, captured) for body, values in zip(bodies, results, strict=True)
+    )
+    op = IfOp(condition, captured, (first, second), [v.type for v in results[0]])
+    node.build.append(op)
+    return op.outputs
+
+
 def loop(
     importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """A loop that is kept: its count depends on data, or is too large to unroll.
+    """A `control.loop`; an opaque node if the body has a node without native code.
 
     Raises:
         UserError: a value changes its type between iterations, or a scan output has a
             data-dependent number of rows.
     """
-    _require_end(node, body)
     if any(isinstance(v, SequenceValue) for v in node.inputs[2:]):
         raise _deciding(node) or UserError(
             "it carries sequences, and data decide how often it runs"
         )
-    apart = _Apart(importer, node, env, scope)
-    results = apart.iteration(body)
-    carried = len(node.inputs) - 2
-    types = [tensor_type(_ssa(node, v, apart.importer)) for v in results[1:]]
-    rows: list[Tensor] = []
-    for type_ in types[carried:]:
-        rows.append(_rows(_trips(node, results[0]), type_))
-    return _opaque(importer, node, env, scope, [*types[:carried], *rows])
+    inside, results = _iteration(importer, node, body, env, scope)
+    _require_end(node, results[0])
+    values = inside.yields(node, results)
+    ends, rows = values[1 : len(node.inputs) - 1], values[len(node.inputs) - 1 :]
+    trips = _trips(node, results[0]) if rows else None
+    if not inside.is_native:
+        types = [tensor_type(v) for v in ends]
+        stacked = [_rows(trips or 0, tensor_type(v)) for v in rows]
+        return _opaque(importer, node, env, scope, [*types, *stacked])
+    importer.outcomes += inside.importer.outcomes
+    importer.record(node, "native", (LoopOp.name,))
+    count = node.known(0) if node.has(0) else None
+    parts = LoopParts(
+        inside.body,
+        [node[k] for k in range(2, len(node.inputs))],
+        ends,
+        rows=rows,
+        going=None if _always(results[0]) else node.reshape(values[0], []),
+        count=_scalar(node, 0) if count is None else None,
+        start=_scalar(node, 1),
+        trips=None if count is None else int(count.ravel()[0]),
+    )
+    return list(importer.named(node, parts.add(node.build)))
+
+
+def _iteration(
+    importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
+) -> tuple[SubgraphBody, list[OnnxValue]]:
+    """The results of one iteration of a loop's body on values of the carried types.
+
+    Raises:
+        UserError: a carried value changes its type.
+    """
+    inside = SubgraphBody(importer, env, scope)
+    step = inside.argument(tensor([], i64), "step")
+    carried = [node.value(k) for k in range(2, len(node.inputs))]
+    inputs = [inside.argument(tensor_type(node[2 + k]), v.name) for k, v in enumerate(carried)]
+    results = inside.run(body, [step, OnnxValue.of_array("", np.asarray(True)), *inputs])
+    if len(results) < 1 + len(carried):
+        raise UserError("the subgraph has too few outputs", found=len(results))
+    for name, before, after in zip(body.input[2:], carried, results[1:], strict=False):
+        if (before.shape, before.element) != (after.shape, after.element):
+            raise _deciding(node) or UserError(
+                f"'{name.name}' has another type after an iteration: shapes depend on data",
+                expected=f"{list(before.shape)} of {before.element}",
+                found=f"{list(after.shape)} of {after.element}",
+            )
+    if math.prod(results[0].shape) != 1:
+        raise UserError("a condition is a single boolean", found=list(results[0].shape))
+    return inside, results
+
+
+def _scalar(node: OnnxNode, k: int) -> SSAValue | None:
+    """Operand `k` as a scalar; None if it is missing or a condition that is known to hold."""
+    if not node.has(k) or _always(node.value(k)):
+        return None
+    return node.reshape(node[k], [])
+
+
+def _always(condition: OnnxValue) -> bool:
+    return condition.element == i1 and condition.is_known and bool(condition.array().all())
 
 
 def empty_rows(
@@ -98,9 +192,8 @@ def empty_rows(
     carried = len(node.inputs) - 2
     if len(body.output) == 1 + carried:
         return []
-    apart = _Apart(importer, node, env, scope)
-    results = apart.iteration(body)
-    types = [tensor_type(_ssa(node, v, apart.importer)) for v in results[1 + carried :]]
+    inside, results = _iteration(importer, node, body, env, scope)
+    types = [tensor_type(v) for v in inside.yields(node, results[1 + carried :])]
     return [
         OnnxValue.of_array("", np.zeros((0, *t.get_shape()), to_numpy(t.element_type)))
         for t in types
@@ -131,69 +224,10 @@ def _deciding(node: OnnxNode) -> NotConstant | None:
     return None
 
 
-def _require_end(node: OnnxNode, body: onnx.GraphProto) -> None:
+def _require_end(node: OnnxNode, going: OnnxValue) -> None:
     """Refuse a loop without a count that never changes its condition. Raises UserError."""
-    if node.has(0) or not body.output or len(body.input) < 2:
-        return
-    if body.output[0].name == body.input[1].name:
+    if not node.has(0) and _always(going):
         raise UserError("it has no count, and its condition never changes: it would not end")
-
-
-class _Apart:
-    """Import a subgraph into a separate program, to learn types; constants stay known."""
-
-    def __init__(self, outer: Importing, node: OnnxNode, env: Env, scope: CallContext):
-        self.importer = outer.apart()
-        self.node, self.scope = node, scope
-        wanted = {n for a in node.proto.attribute for g in (a.g, *a.graphs) for n in captured(g)}
-        self.env: Env = {
-            name: value if value is None else self._stand_in(value)
-            for name, value in env.items()
-            if name in wanted
-        }
-
-    def _stand_in(self, value: OnnxValue) -> OnnxValue:
-        """An input of the same type, unless the data are known."""
-        if value.is_known or value.element is None:
-            return value.apart()
-        name = self.importer.fresh("outer")
-        return OnnxValue.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
-
-    def iteration(self, body: onnx.GraphProto) -> list[OnnxValue]:
-        """The results of one iteration of a loop's body on values of the carried types.
-
-        Raises:
-            UserError: a carried value changes its type.
-        """
-        carried = [self.node.value(k) for k in range(2, len(self.node.inputs))]
-        for value in carried:
-            value.ssa(self.node.build, self.node.fresh, self.node.where)  # it has a type
-        inputs = [self._carried(v) for v in carried]
-        count = OnnxValue.of_array("", np.asarray(0, np.int64))
-        steps = [self._carried(count), OnnxValue.of_array("", np.asarray(True))]
-        actual = bound(body, [*steps, *inputs])
-        results = run_graph(self.importer, body, actual, self.env, self.scope)
-        if len(results) < 1 + len(carried):
-            raise UserError("the subgraph has too few outputs", found=len(results))
-        for name, before, after in zip(body.input[2:], carried, results[1:], strict=False):
-            if (before.shape, before.element) != (after.shape, after.element):
-                raise _deciding(self.node) or UserError(
-                    f"'{name.name}' has another type after an iteration: shapes depend on data",
-                    expected=f"{list(before.shape)} of {before.element}",
-                    found=f"{list(after.shape)} of {after.element}",
-                )
-        return results
-
-    def _carried(self, value: OnnxValue) -> OnnxValue:
-        assert value.element is not None
-        name = self.importer.fresh("carried")
-        return OnnxValue.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
-
-
-def _ssa(node: OnnxNode, value: OnnxValue, importer: Importing | None = None):
-    if importer is None:
-        return value.ssa(node.build, node.fresh, node.where)
-    return value.ssa(importer.build, importer.fresh, node.where)
 
 
 def _opaque(

@@ -136,6 +136,16 @@ class Importer:
         found.visited, found.undecided = self.visited, self.undecided
         return found
 
+    def inside(self) -> Importer:
+        """An import of a body, whose weights are this program's."""
+        found = self.apart()
+        found.build.weights, found._weight_names = self.build.weights, self._weight_names
+        return found
+
+    def is_padded(self, value: SSAValue | None) -> bool:
+        """Whether data decide how much of a value is more than padding."""
+        return value in self.counts
+
     # --- the whole program ---
 
     def program(self, shapes: Mapping[str, Sequence[int]]) -> Program:

@@ -43,16 +43,22 @@ class Importing(Protocol):
     """A running import, as importer.py implements it.
 
     Attributes:
+        outcomes: what became of each node.
         visited: the number of nodes so far, loops unrolled; shared with separate imports.
         undecided: loops that end by data, and the known data of their operands.
     """
 
     build: GraphBuilder
+    outcomes: list[NodeOutcome]
     visited: list[int]
     undecided: set[tuple[bytes, tuple[bool, ...]]]
 
-    def apart(self) -> Importing:
-        """An import into a separate program, which finds the types of a loop."""
+    def inside(self) -> Importing:
+        """An import of a body, whose weights are this program's."""
+        ...
+
+    def is_padded(self, value: SSAValue | None) -> bool:
+        """Whether data decide how much of a value is more than padding."""
         ...
 
     def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: CallContext) -> None:

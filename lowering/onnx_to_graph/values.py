@@ -92,6 +92,11 @@ class OnnxValue:
         """The value in the IR, if it is there already."""
         return self._ssa
 
+    @property
+    def has_data(self) -> bool:
+        """Whether it is data of the file or computed at import, of any size."""
+        return self._load is not None
+
     def renamed(self, name: str) -> OnnxValue:
         """The same value under another name (Identity); weights keep their first name."""
         if self._ssa is not None or self._weight:

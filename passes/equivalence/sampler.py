@@ -15,12 +15,14 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
 from ...dialects.canonical_scope import Leaf, Scope, Source
+from ...dialects.control import weights_inside
 from ...dialects.errors import UserError
 from ...dialects.op_reference import evaluate_op
 from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
 from .evaluator import Evaluator, TooLargeError, dependency_order, sources_of
 from .float_lane import HUGE, DrawnFloats
 from .residues import Lanes
+from .static_gather import DataOf
 
 # Limits for the elements of all kept values, and for one scope's points: beyond, values are
 # unknown.
@@ -34,7 +36,8 @@ class Sampler:
 
     Attributes:
         inputs, data: by token, the drawn inputs, and the available weights and literals.
-        calls: by token, ops that no scope expresses, and which of their results a leaf is.
+        calls: by token, ops that no scope expresses, which of their results a leaf is, and the data
+            of weights inside.
         check: called regularly; raises to stop.
     """
 
@@ -42,8 +45,8 @@ class Sampler:
     data: dict[str, Callable[[], Array]]
     check: Callable[[], None] = lambda: None
     seed: int = 0
-    calls: dict[str, tuple[Operation, int]] = field(
-        default_factory=dict[str, tuple[Operation, int]]
+    calls: dict[str, tuple[Operation, int, DataOf]] = field(
+        default_factory=dict[str, tuple[Operation, int, DataOf]]
     )
     kept: int = 0  # elements of all kept values
     evaluator: Evaluator = field(init=False)
@@ -63,9 +66,9 @@ class Sampler:
                 self.unknown.add(node.token)
         return None if source.token in self.unknown else known[source.token][0]
 
-    def called(self, made: Leaf, op: Operation, number: int) -> None:
+    def called(self, made: Leaf, op: Operation, number: int, data: DataOf) -> None:
         """Add the result of an op that no scope expresses; one of constants alone is a constant."""
-        self.calls[made.token] = op, number
+        self.calls[made.token] = op, number, data
         random = " random " in made.identity
         if not random and all(self._is_constant(s) for s in made.operands):
             self.data[made.token] = lambda: self._call(made)[0]
@@ -84,7 +87,7 @@ class Sampler:
             if made is None:
                 with np.errstate(all="ignore"):
                     made = self.evaluator.compute(node)
-        except (UserError, TooLargeError, MemoryError, ValueError, TypeError, IndexError):
+        except (UserError, TooLargeError, MemoryError, ValueError, TypeError, LookupError):
             return False
         if np.isnan(made).any():
             return False
@@ -107,7 +110,7 @@ class Sampler:
 
     def _call(self, node: Leaf) -> Lanes:
         """The result of an op. Raises UserError if an operand is unknown."""
-        op, number = self.calls[node.token]
+        op, number, data = self.calls[node.token]
         operands: list[Array] = []
         for operand, source in zip(op.operands, node.operands, strict=True):
             array = self.value(source)
@@ -117,7 +120,8 @@ class Sampler:
             whole = not is_float(element)
             kind = np.bool_ if is_bool(element) else np.int64 if whole else np.float64
             operands.append(np.rint(array).astype(kind) if whole else array)
-        return np.asarray(evaluate_op(op, operands, {})[number], np.float64)[None]
+        weights = weights_inside(op, data)
+        return np.asarray(evaluate_op(op, operands, weights)[number], np.float64)[None]
 
 
 def _wrapped(values: Lanes, element: IntegerType) -> Lanes:

@@ -34,6 +34,7 @@ from ...dialects.canonical_scope import (
     scope,
     single_factor,
 )
+from ...dialects.control import ControlOp, IfOp, LoopOp, YieldOp, weights_inside
 from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
@@ -42,6 +43,7 @@ from ...dialects.graph.data import GatherOp
 from ...dialects.index import Index, iterators
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.op_reference import rebuild_extern
+from ...dialects.opaque import RANDOM_NODES
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Call, postorder
 from ...dialects.types import (
@@ -61,18 +63,6 @@ Merge = Callable[[Source, Operation], Source]
 # Literals up to this size are taken as their numbers.
 MOST_KNOWN = 4096
 _SUMS = frozenset({"add", "sub", "neg"})
-# ONNX nodes whose results do not depend on inputs.
-RANDOM_NODES = frozenset(
-    {
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 
 
 def _no_expression(op: ConstantOp) -> Source | None:
@@ -91,7 +81,7 @@ def _no_data(op: WeightOp) -> Array | None:
     return None
 
 
-def _no_call(source: Leaf, op: Operation, number: int) -> None:
+def _no_call(source: Leaf, op: Operation, number: int, data: DataOf) -> None:
     pass
 
 
@@ -106,14 +96,14 @@ class Translator:
         merge: called with each scope and its op; returns the source that replaces it.
         side: tells the programs apart where ops must not match (random nodes).
         data: gives the numbers of a weight, if available.
-        called: called with each result of an op that no scope expresses, and its number.
+        called: called with each result of an op that no scope expresses, its number, and `data`.
     """
 
     weight: Callable[[WeightOp], Source]
     merge: Merge = _keep
     side: str = ""
     data: DataOf = _no_data
-    called: Callable[[Leaf, Operation, int], None] = _no_call
+    called: Callable[[Leaf, Operation, int, DataOf], None] = _no_call
     literal_expression: Callable[[ConstantOp], Source | None] = _no_expression
     values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
     discrete: Callable[[Array, Attribute], Source] = _numeral
@@ -141,7 +131,7 @@ class Translator:
                     element = element_of(result)
                     array = known[result].astype(to_numpy(element))
                     self.values[result] = self.discrete(array, element)
-            elif not isinstance(op, ReturnOp):
+            elif not isinstance(op, ReturnOp | YieldOp):
                 self.op(op, op)
 
     def op(self, op: Operation, owner: Operation) -> None:
@@ -172,6 +162,8 @@ class Translator:
                 self._extern(op, op.callee.data, op.config)
             case GraphOp() | OpaqueOp():
                 self._extern(op, op.name, DictionaryAttr(dict(op.properties)))
+            case LoopOp() | IfOp():
+                self._control(op)
             case _:
                 raise UserError("this op has no meaning for equivalence", where=where(op))
 
@@ -235,17 +227,46 @@ class Translator:
 
     def _extern(self, op: Operation, callee: str, config: DictionaryAttr) -> None:
         """An op that no scope expresses: its results are functions of its operands."""
-        operands = [self.values[v] for v in op.operands]
         identity = f"{callee} {_config(callee, config)}"
-        if _is_random(config):
+        self._named(op, identity, _is_random(config))
+
+    def _control(self, op: ControlOp) -> None:
+        """A loop or a branch: the same as another one whose bodies are the same expressions."""
+        config = {name: str(op.properties[name]) for name in _MEANING if name in op.properties}
+        parts = [f"{op.name} {len(op.operands)} {config}"]
+        for region in op.bodies:
+            inner = Translator(
+                weight=self.weight,
+                data=self.data,
+                literal_expression=self.literal_expression,
+                discrete=self.discrete,
+            )
+            block = region.block
+            for k, argument in enumerate(block.args):
+                shape, element = shape_of(argument), element_of(argument)
+                inner.values[argument] = leaf(f"argument {k}", shape, element)
+            inner.ops(block.ops, discrete_constants(block.ops, weights_inside(op, self.data)))
+            assert block.last_op is not None
+            parts += [inner.values[v].token for v in block.last_op.operands]
+        called = [DictionaryAttr(dict(o.properties)) for o in op.walk() if o is not op]
+        self._named(op, " ".join(parts), any(map(_is_random, called)))
+
+    def _named(self, op: Operation, identity: str, random: bool) -> None:
+        """An op whose results are functions of its operands, named by its identity."""
+        operands = [self.values[v] for v in op.operands]
+        if random:
             self.random += 1
             identity += f" random {self.side} {self.random}"
         for k, result in enumerate(op.results):
             made = f"call {identity} result {k}"
             shape, element = shape_of(result), element_of(result)
             found = leaf(made, shape, element, operands, label=where(op))
-            self.called(found, op, k)
+            self.called(found, op, k, self.data)
             self.values[result] = found
+
+
+# What of a loop's properties its results depend on.
+_MEANING = ("trips", "conditional", "backward", "operandSegmentSizes")
 
 
 def copied(made: Scope) -> Source | None:

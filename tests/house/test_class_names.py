@@ -12,7 +12,8 @@ from support.import_graph import files
 KEPT: Mapping[str, str] = {
     "ConvOp": "an op of two dialects: a class is called after its op (graph.conv, kernel.conv)",
     "TransposeOp": "an op of two dialects",
-    "YieldOp": "an op of two dialects",
+    "IfOp": "an op of two dialects (control.if, nest.if)",
+    "YieldOp": "an op of several dialects",
     "Expr": "the canonical form of a scalar expression, and the expression",
     "Read": "the canonical form of a read, and the read",
     "Source": "what canonical scopes read, and what scopes of the IR read",
@@ -38,4 +39,4 @@ def test_no_public_class_name_stands_twice_without_a_reason() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_kept_name_does_stand_twice(name: str) -> None:
-    assert len(public_classes()[name]) == 2
+    assert len(public_classes()[name]) >= 2

@@ -13,6 +13,7 @@ from support.random_nodes.judge import difference, run_plain
 import isoform
 from isoform.compiler.frontends.program_file import read_program, save_mlir
 from isoform.dialects import reference
+from isoform.dialects.control import ControlOp
 from isoform.dialects.errors import UserError
 from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import import_onnx
@@ -42,16 +43,23 @@ def model(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text)
 
 
+def control_ops(program: isoform.Program) -> list[str]:
+    """The loops and branches, those in bodies too."""
+    return [op.name for op in program.module.walk() if isinstance(op, ControlOp)]
+
+
 # --- random models ---
 
 
 def test_random_control_flow_means_what_onnxruntime_computes() -> None:
-    kinds: set[bool] = set()
+    kinds: set[str] = set()
     for seed in range(30):
         proto, feeds = random_model(seed)
         assert wrong(proto, feeds) == "", f"seed {seed}"
-        kinds.add(bool(opaque_ops(import_onnx(proto))))
-    assert kinds == {False, True}
+        program = import_onnx(proto)
+        assert opaque_ops(program) == []
+        kinds |= {"", *control_ops(program)}
+    assert kinds == {"", "control.if", "control.loop"}
 
 
 def test_compiled_control_flow_computes_what_onnxruntime_does() -> None:
@@ -67,13 +75,13 @@ def test_many_models_of_control_flow_agree() -> None:
         assert wrong(*random_model(seed), compiled=True) == "", f"seed {seed}"
 
 
-def test_opaque_control_flow_comes_back_from_onnx_and_from_text(tmp_path: Any) -> None:
+def test_control_flow_that_data_decide_comes_back_from_onnx_and_from_text(tmp_path: Any) -> None:
     """With what its subgraphs read from outside, whatever those values are called by then."""
     tried = 0
     for seed in range(30):
         proto, feeds = random_model(seed)
         program = import_onnx(proto)
-        if not opaque_ops(program):
+        if not control_ops(program):
             continue
         tried += 1
         written = to_model(program)
@@ -107,7 +115,8 @@ def test_a_branch_that_may_fail_runs_only_where_it_is_taken() -> None:
         y = If (c) <then_branch = t () => (float[2] a) { a = Gather(x, k) },
                     else_branch = e () => (float[2] b) { b = Cast<to = 1>(k) }>
     }""")
-    assert opaque_ops(import_onnx(proto)) == ["If"]
+    assert opaque_ops(import_onnx(proto)) == []
+    assert control_ops(import_onnx(proto)) == ["control.if"]
     assert wrong(proto, {"x": X, "k": np.array([3, 0]), "c": np.asarray(True)}) == ""
     assert wrong(proto, {"x": X, "k": np.array([7, 9]), "c": np.asarray(False)}, True) == ""
 
@@ -135,6 +144,7 @@ def loop(nodes: str, count: str, first: str, outputs: str = "float[4] r") -> onn
     }}""")
 
 
+HOST_ONLY = 'ai.onnx.ml.Normalizer<norm = "L2">'
 UNTIL = "r = Add(s, s) q = ReduceSum<keepdims = 0>(r) go = Less(q, bound)"
 
 
@@ -142,7 +152,8 @@ UNTIL = "r = Add(s, s) q = ReduceSum<keepdims = 0>(r) go = Less(q, bound)"
 def test_a_loop_that_data_end_runs_until_they_do(count: str, first: str) -> None:
     """Importing runs none of it: on zeros it would not end."""
     proto = loop(UNTIL, count, first)
-    assert opaque_ops(import_onnx(proto)) == ["Loop"]
+    assert opaque_ops(import_onnx(proto)) == []
+    assert control_ops(import_onnx(proto)) == ["control.loop"]
     assert wrong(proto, {"x": X}) == ""
     assert wrong(proto, {"x": X}, compiled=True) == ""
 
@@ -215,16 +226,28 @@ def test_a_loop_that_would_make_too_many_nodes_stays_one(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(control, "MAX_UNROLLED", 20)
     proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "four", "yes", "float[4] r, float[4] t")
-    assert opaque_ops(import_onnx(proto)) == []
+    assert control_ops(import_onnx(proto)) == []
     monkeypatch.setattr(control, "MAX_UNROLLED", 5)
-    assert opaque_ops(import_onnx(proto)) == ["Loop"]
+    assert control_ops(import_onnx(proto)) == ["control.loop"]
     assert wrong(proto, {"x": X}) == ""
     assert MAX_UNROLLED > 1000
 
 
+def test_a_body_with_a_node_that_only_the_host_runs_is_opaque() -> None:
+    proto = loop(f"t = {HOST_ONLY}(s) " + UNTIL.replace("Add(s, s)", "Add(s, t)"), "far", '""')
+    proto.opset_import.add(domain="ai.onnx.ml", version=3)
+    assert (opaque_ops(import_onnx(proto)), control_ops(import_onnx(proto))) == (["Loop"], [])
+    assert wrong(proto, {"x": X}, compiled=True) == ""
+
+
 def test_a_loop_that_calls_what_cannot_be_run_is_refused_in_one_line() -> None:
-    proto = loop(UNTIL.replace("Add(s, s)", "com.microsoft.BiasGelu(s, s)"), "four", '""')
+    half = UNTIL.replace("Add(s, s)", "com.microsoft.BiasGelu(s, s)")
+    proto = loop(half, "four", '""')
     proto.opset_import.add(domain="com.microsoft", version=1)
+    assert opaque_ops(import_onnx(proto)) == [], "native code does not need onnx.reference"
+    proto = loop(f"t = {HOST_ONLY}(s) {half.replace('(s, s)', '(s, t)')}", "four", '""')
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    proto.opset_import.add(domain="ai.onnx.ml", version=3)
     with pytest.raises(UserError, match="its subgraph cannot be run") as error:
         import_onnx(proto)
     assert "\n" not in str(error.value)

@@ -80,7 +80,7 @@ class Alarm:
 
     step: int
     row: int
-    indices: View  # the operand
+    indices: View | None  # the operand; None in a loop or a branch, where it may be gone
     sizes: tuple[int, ...]  # of the dim, or of each column's
     where: str  # the op, for the error
 
@@ -190,6 +190,8 @@ class Execution:
         Its input may have been overwritten since, so the program is run again up to there.
         """
         alarm = self.alarms[int(np.flatnonzero(self.alarmed)[0])]
+        if alarm.indices is None:
+            return out_of_range("(in a loop or a branch)", alarm.sizes[0], alarm.where)
         for step in self.steps[: alarm.step]:
             if isinstance(step, KernelTable):
                 self._runner.run(step)

@@ -1,7 +1,8 @@
 """Print the native code that runs a program's rows, and that pool threads run.
 
-A run works as follows. The caller walks the table. For a row worth sharing it publishes the row as
-a few chunks for each thread and increments the generation. Caller and workers claim chunks until
+A run works as follows. The caller walks the table. A row with flags is a loop
+(control_ir.py), whose body is walked in the same way. For a row worth sharing it publishes the row
+as a few chunks for each thread and increments the generation. Caller and workers claim chunks until
 none is left, and the caller waits for chunks claimed by others. It never waits for a worker that
 the system does not schedule. A worker spins on the generation for a while, then yields its core,
 then sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
@@ -13,6 +14,8 @@ to queue it behind whoever wakes it, where it may wait for milliseconds beside a
 
 import platform
 import sys
+
+from .control_ir import control
 
 # Byte offsets into the state a pool shares; each group has cache lines of its own.
 GENERATION = 0
@@ -34,7 +37,10 @@ _SYSCALL_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "
 def runtime() -> str:
     """Print the module: `worker(state)`, `run(rows, count, state)`, `stop(state)`."""
     return "\n".join(
-        (_pause(), _yield(), _sleeping(), _LINGER, _CLAIM, _WORKER, _WAKING, _ROW, _RUN, _STOP)
+        (
+            *(_pause(), _yield(), _sleeping(), _LINGER, _CLAIM, _WORKER, _WAKING, _ROW),
+            *(control(), _WALK, _RUN, _STOP),
+        )
     )
 
 
@@ -309,6 +315,38 @@ out:
 }}
 """
 
+_WALK = """define internal void @walk(ptr %rows, i64 %count, ptr %state) {
+entry:
+  %any = icmp ne i64 %count, 0
+  br i1 %any, label %each, label %out
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %after ]
+  %at = shl i64 %i, 5
+  %row = getelementptr i8, ptr %rows, i64 %at
+  %pa = getelementptr i8, ptr %row, i64 8
+  %pi = getelementptr i8, ptr %row, i64 16
+  %pf = getelementptr i8, ptr %row, i64 24
+  %f = load ptr, ptr %row
+  %a = load ptr, ptr %pa
+  %n = load i64, ptr %pi
+  %flags = load i64, ptr %pf
+  %plain = icmp eq i64 %flags, 0
+  br i1 %plain, label %kernel, label %body
+kernel:
+  call void @row(ptr %f, ptr %a, i64 %n, ptr %state)
+  br label %after
+body:
+  call void @loop(ptr %a, ptr %state)
+  br label %after
+after:
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %out
+out:
+  ret void
+}
+"""
+
 _RUN = """define void @run(ptr %rows, i64 %count, ptr %state) {
 entry:
   %any = icmp ne i64 %count, 0
@@ -316,20 +354,8 @@ entry:
 begin:
   call void @note_core(ptr %state)
   call void @rouse(ptr %state)
-  br label %each
-each:
-  %i = phi i64 [ 0, %begin ], [ %next, %each ]
-  %at = shl i64 %i, 5
-  %row = getelementptr i8, ptr %rows, i64 %at
-  %pa = getelementptr i8, ptr %row, i64 8
-  %pi = getelementptr i8, ptr %row, i64 16
-  %f = load ptr, ptr %row
-  %a = load ptr, ptr %pa
-  %n = load i64, ptr %pi
-  call void @row(ptr %f, ptr %a, i64 %n, ptr %state)
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %count
-  br i1 %more, label %each, label %out
+  call void @walk(ptr %rows, i64 %count, ptr %state)
+  br label %out
 out:
   ret void
 }

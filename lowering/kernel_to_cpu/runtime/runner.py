@@ -20,8 +20,9 @@ from .object_cache import ObjectCache
 ROW = np.dtype([("fn", np.uint64), ("args", np.uint64), ("items", np.int64), ("flags", np.int64)])
 """One row of a program: a kernel's address, its argument array's, and its parallel size.
 
-`flags` is reserved and 0.
+`flags` is 0, or `LOOP` for a loop: its arguments say what is run (control_ir.py).
 """
+LOOP = 1
 
 
 class _Native:

@@ -1,0 +1,237 @@
+"""Subgraphs as bodies of `control.loop` and `control.if`.
+
+A body is imported as a program of its own. Its inputs are its arguments; values that it reads from
+outside are captured: they become further arguments and operands. Weights and known data are made
+inside the body, where its kernels find them at compile time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx
+from xdsl.ir import Operation, Region, SSAValue
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.control import LoopOp, YieldOp
+from ...dialects.errors import UserError
+from ...dialects.graph import OpaqueOp
+from ...dialects.opaque import RANDOM_NODES, captured
+from ...dialects.program import name_value
+from ...dialects.types import Tensor, tensor, tensor_type
+from ...dialects.weights_only import depends_on_weights_only, is_source
+from .node import OnnxNode
+from .sequences import SequenceValue, tensors
+from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .values import OnnxValue
+
+
+class BodyBuilder:
+    """Builds one body. Arguments come first, then captured values, then ops.
+
+    Attributes:
+        build: what its ops are added to.
+        captured: the outside values that it reads, in the order of their arguments.
+    """
+
+    def __init__(self, build: GraphBuilder) -> None:
+        self.build = build
+        self.captured: list[SSAValue] = []
+        self._inside: dict[SSAValue, SSAValue] = {}
+
+    def argument(self, type_: Tensor, name: str) -> SSAValue:
+        """Add an argument, before anything is captured."""
+        assert not self.captured
+        return self._added(type_, name)
+
+    def capture(self, value: SSAValue) -> SSAValue:
+        """An outside value inside the body; what depends on weights alone is computed there."""
+        if value not in self._inside:
+            self._inside[value] = self._copied(value) or self._captured(value)
+        return self._inside[value]
+
+    @property
+    def read(self) -> list[SSAValue]:
+        """The captured values that the body reads."""
+        arguments = self.build.block.args[len(self.build.block.args) - len(self.captured) :]
+        pairs = zip(self.captured, arguments, strict=True)
+        return [v for v, argument in pairs if argument.first_use is not None]
+
+    def close(self, results: Sequence[SSAValue], captured: Sequence[SSAValue]) -> Region:
+        """The body that yields these values, and whose last arguments are these captured values."""
+        block = self.build.block
+        block.add_op(YieldOp(results))
+        first = len(block.args) - len(self.captured)
+        old = dict(zip(self.captured, block.args[first:], strict=True))
+        for value in captured:
+            argument = block.insert_arg(value.type, len(block.args))
+            argument.name_hint = value.name_hint
+            if value in old:
+                old[value].replace_all_uses_with(argument)
+        for argument in old.values():
+            block.erase_arg(argument)
+        return Region(block)
+
+    def hand_on(self, number: int, value: SSAValue) -> None:
+        """Make a captured value of an argument that all iterations have as it was at first."""
+        argument = self.build.block.args[number]
+        argument.replace_all_uses_with(self._captured(value))
+        self.build.block.erase_arg(argument)
+
+    def inline(self, into: GraphBuilder) -> None:
+        """Move the ops to where the captured values are; the body has no other arguments."""
+        for argument, value in zip(list(self.build.block.args), self.captured, strict=True):
+            argument.replace_all_uses_with(value)
+        for op in list(self.build.block.ops):
+            op.detach()
+            into.block.add_op(op)
+
+    def _captured(self, value: SSAValue) -> SSAValue:
+        self.captured.append(value)
+        return self._added(tensor_type(value), value.name_hint or "outer")
+
+    def _added(self, type_: Tensor, name: str) -> SSAValue:
+        block = self.build.block
+        found = block.insert_arg(type_, len(block.args))
+        name_value(found, name)
+        return found
+
+    def _copied(self, value: SSAValue) -> SSAValue | None:
+        """A copy of the ops that make a weights-only value; None of any other."""
+        op = value.owner
+        if value in self._inside:
+            return self._inside[value]
+        if not isinstance(op, Operation):
+            return None
+        if not is_source(op):
+            operands = [self._copied(v) for v in op.operands]
+            known = {v for v, made in zip(op.operands, operands, strict=True) if made is not None}
+            if not depends_on_weights_only(op, known):
+                return None
+        copy = op.clone({v: self._inside[v] for v in op.operands})
+        self.build.block.add_op(copy)
+        self._inside.update(zip(op.results, copy.results, strict=True))
+        return self._inside[value]
+
+
+@dataclass
+class LoopParts:
+    """A loop to be made: its body, the values it begins with, and what an iteration gives.
+
+    Attributes:
+        carried, nexts: each carried value at first, and after an iteration.
+        scanned, rows: the tensors whose rows are arguments; the values that are stacked.
+        going: whether to go on, of the body; None if always.
+        count, start, trips, backward: as of `control.loop`.
+    """
+
+    body: BodyBuilder
+    carried: Sequence[SSAValue]
+    nexts: Sequence[SSAValue]
+    scanned: Sequence[SSAValue] = ()
+    rows: Sequence[SSAValue] = ()
+    going: SSAValue | None = None
+    count: SSAValue | None = None
+    start: SSAValue | None = None
+    trips: int | None = None
+    backward: Sequence[int] = ()
+
+    def add(self, build: GraphBuilder) -> list[SSAValue]:
+        """Add the loop. Returns the carried values at the end, then the stacked rows.
+
+        A carried value that no iteration changes becomes a captured one.
+        """
+        arguments = self.body.build.block.args
+        same = [arguments[1 + k] is value for k, value in enumerate(self.nexts)]
+        for k in reversed(range(len(self.carried))):
+            if same[k]:
+                self.body.hand_on(1 + k, self.carried[k])
+        carried = [v for v, kept in zip(self.carried, same, strict=True) if not kept]
+        nexts = [v for v, kept in zip(self.nexts, same, strict=True) if not kept]
+        going = [] if self.going is None else [self.going]
+        captured = self.body.read
+        region = self.body.close([*going, *nexts, *self.rows], captured)
+        op = LoopOp(
+            region,
+            [*(v.type for v in nexts), *(self._stacked(v) for v in self.rows)],
+            count=self.count,
+            start=self.start,
+            carried=carried,
+            scanned=self.scanned,
+            captured=captured,
+            trips=self.trips,
+            conditional=self.going is not None,
+            backward=self.backward,
+        )
+        build.append(op)
+        ends = iter(op.outputs)
+        found = [v if kept else next(ends) for v, kept in zip(self.carried, same, strict=True)]
+        return [*found, *ends]
+
+    def _stacked(self, row: SSAValue) -> Tensor:
+        assert self.trips is not None
+        type_ = tensor_type(row)
+        return tensor([self.trips, *type_.get_shape()], type_.element_type)
+
+
+class SubgraphBody:
+    """A subgraph imported as a body.
+
+    Attributes:
+        importer: what imports it; its outcomes are the inner nodes'.
+    """
+
+    def __init__(self, outer: Importing, env: Env, scope: CallContext) -> None:
+        self.importer = outer.inside()
+        self.body = BodyBuilder(self.importer.build)
+        self._outer, self._env, self._scope = outer, env, scope
+
+    def argument(self, type_: Tensor, name: str) -> OnnxValue:
+        """Add an argument; all before `run`."""
+        return OnnxValue.of_ssa(name, self.body.argument(type_, name))
+
+    def run(self, graph: onnx.GraphProto, arguments: Sequence[OnnxValue]) -> list[OnnxValue]:
+        """The subgraph's results.
+
+        Raises:
+            UserError: as an import; or a size that data decide would cross the body's edge.
+        """
+        inputs = bound(graph, arguments)
+        wanted = [name for name in captured(graph) if name in self._env]
+        env: Env = {name: self._inside(name, self._env[name]) for name in wanted}
+        results = run_graph(self.importer, graph, inputs, env, self._scope)
+        for value in (v for result in results for v in tensors(result)):
+            if self.importer.is_padded(value.computed):
+                raise _crossing(value.name)
+        return results
+
+    def yields(self, node: OnnxNode, values: Sequence[OnnxValue]) -> list[SSAValue]:
+        """The values as the body's own."""
+        return [v.ssa(self.importer.build, self.importer.fresh, node.where) for v in values]
+
+    @property
+    def is_native(self) -> bool:
+        """Whether all inner nodes have native code, and none draws random numbers."""
+        kept = [op for op in self.body.build.block.walk() if isinstance(op, OpaqueOp)]
+        random = any(op.op_type.data in RANDOM_NODES for op in kept)
+        return not random and all(o.kind != "opaque" for o in self.importer.outcomes)
+
+    def _inside(self, name: str, value: OnnxValue | None) -> OnnxValue | None:
+        if value is None:
+            return None
+        if isinstance(value, SequenceValue):
+            items = [self._inside(name, item) for item in value.items]
+            return SequenceValue(value.name, [v for v in items if v is not None], value.present)
+        if value.has_data or value.computed is None:
+            return value.apart()
+        if self._outer.is_padded(value.computed):
+            raise _crossing(name)
+        return OnnxValue.of_ssa(name, self.body.capture(value.computed))
+
+
+def _crossing(name: str) -> UserError:
+    return UserError(
+        f"'{name}' has as many rows as the data say, and is used by another graph than its own",
+        hint="use it in the graph that makes it",
+    )
