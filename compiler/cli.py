@@ -91,6 +91,10 @@ def _command(name: str) -> Command:
         from .commands.bench import bench_command
 
         return bench_command
+    if name == "view":
+        from .commands.view import view_command
+
+        return view_command
     if name == "verify":
         from .commands.verify import verify_command
 
@@ -393,6 +397,17 @@ def _add_explain(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
+def _add_view(subparsers: Any, name: str) -> ArgumentParser:
+    text = "write a report of `optimize`, or a model, as one page to look at in a browser"
+    parser = _parser(subparsers, name, text)
+    source = "REPORT.json of `optimize`; or FILE.onnx, FILE.mlir, FILE.pt2, zoo:NAME"
+    parser.add_argument("model", metavar="REPORT.json|MODEL", help=source)
+    _binding(parser)
+    _target(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="PAGE.html")
+    return parser
+
+
 def _add_verify(subparsers: Any, name: str) -> ArgumentParser:
     text = "say whether two programs compute the same, or check a certificate again"
     parser = _parser(subparsers, name, text)
@@ -491,6 +506,7 @@ COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "bench": _add_bench,
     "zoo": _add_zoo,
     "explain": _add_explain,
+    "view": _add_view,
     "verify": _add_verify,
     "bisect": _add_bisect,
     "rules": _add_rules,

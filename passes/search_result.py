@@ -18,6 +18,9 @@ from .rules.rule import Rule
 StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupted"]
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
 
+Point: TypeAlias = "tuple[float, int, float]"
+"""Of a search's curve: seconds since it began, candidates looked at, seconds of the best."""
+
 Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
 """Median seconds of programs with the same inputs, run in turn for a number of seconds."""
 
@@ -82,6 +85,8 @@ class SearchResult:
         alternatives: next best programs, best first, worth measuring as well.
         best_after: seconds until the best was found, if the search records it.
         looked_at: what was searched, in a few words for a reader.
+        curve: the best over time; a point where the search began, one for each that is better.
+        matches: how often each rule added to an e-graph, where there is one.
     """
 
     program: Program
@@ -91,3 +96,5 @@ class SearchResult:
     alternatives: list[Program] = field(default_factory=list[Program])
     best_after: float = 0.0
     looked_at: str = ""
+    curve: list[Point] = field(default_factory=list[Point])
+    matches: dict[str, int] = field(default_factory=dict[str, int])

@@ -11,7 +11,7 @@ from ...dialects.errors import UserError
 # Commands by what one wants; each stands in one group.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("look at a model", ("check", "import", "zoo")),
-    ("make it faster", ("optimize", "tune", "explain")),
+    ("make it faster", ("optimize", "tune", "explain", "view")),
     ("run it", ("run", "bench")),
     ("trust it", ("verify", "bisect", "rules")),
     ("your shell", ("completion",)),
@@ -39,6 +39,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "bench": ("isoform bench model.onnx --against onnxruntime,openvino --threads 4",),
     "zoo": ("isoform zoo", "isoform zoo dcgan -o dcgan.onnx"),
     "explain": ("isoform explain report.json",),
+    "view": ("isoform view report.json -o page.html", "isoform view zoo:resnet18 -o page.html"),
     "verify": ("isoform verify model.onnx faster.mlir", "isoform verify certificate.json"),
     "bisect": ("isoform bisect model.onnx faster.mlir", "isoform bisect m.mlir -p canonicalize"),
     "rules": ("isoform rules list laws", "isoform rules verify mine.rules"),

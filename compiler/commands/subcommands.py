@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from ...dialects.errors import UsageError, UserError, is_quiet, one_line, say
-from ...dialects.files import read_json, write_whole
+from ...dialects.files import write_whole
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
 from ...dialects.types import Array
 from .. import api
 from ..frontends.models import load_static
-from ..reports.json_schema import first_fault
-from ..reports.report_schema import REPORT
+from ..reports.report_file import read_report
+from ..targets.cpu_options import CpuOptions
 from ..targets.levels import lower_to, tuned
 from ..targets.session import Session
 from .inputs import draw_inputs, read_inputs, write_outputs
@@ -229,7 +229,10 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             _certify_unless_interrupted(arguments, better, written)
     with seen.writing():
         if arguments.report is not None:
-            write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
+            from ..reports.program_graphs import levels_of
+
+            whole = {**better.report, "levels": levels_of(better, _options(arguments, better))}
+            write_whole(arguments.report, json.dumps(whole, indent=1) + "\n")
         if arguments.json:
             print_json(better.report)
         elif arguments.output == "-":
@@ -272,15 +275,20 @@ def _compare_there(
 
 def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program:
     """The result at the level it is written at; for kernels, with the measured choices."""
-    if emit != "kernel" or better.cost["kind"] != "measured" or arguments.effort == "quick":
+    options = _options(arguments, better)
+    if emit != "kernel" or options is None:
         return lower_to(better, emit)
-    from ..targets.cpu_options import CpuOptions
-
-    floats = Allowed(arguments.fast_math, arguments.strict_nan)
-    options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance, floats=floats)
     written = tuned(better, options)
     add_pipeline(written.module, f"tune{{effort={options.effort} tolerance={options.tolerance}}}")
     return written
+
+
+def _options(arguments: Namespace, better: api.Optimized) -> CpuOptions | None:
+    """How the result's kernels were chosen by measuring; None where they were not."""
+    if better.cost["kind"] != "measured" or arguments.effort == "quick":
+        return None
+    floats = Allowed(arguments.fast_math, arguments.strict_nan)
+    return CpuOptions(arguments.threads, arguments.effort, arguments.tolerance, floats=floats)
 
 
 def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> None:
@@ -315,11 +323,7 @@ def _emit_level(arguments: Namespace) -> str:
 
 def explain_command(arguments: Namespace) -> int:
     """`isoform explain REPORT`."""
-    path = arguments.report
-    report = read_json(path)
-    if (fault := first_fault(report, REPORT)) is not None:
-        raise UserError(f"this is not a report of isoform optimize: {fault}", where=path)
-    print(explain(report))
+    print(explain(read_report(arguments.report, oldest=1)))
     return 0
 
 

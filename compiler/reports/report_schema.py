@@ -1,6 +1,7 @@
-"""The JSON schema of a report of `optimize`: the fields that `explain` reads.
+"""The JSON schema of a report of `optimize`: the fields that `explain` and `view` read.
 
-docs/commands.md explains all fields; the others may be absent.
+docs/commands.md explains all fields; the others may be absent. Reports of version 1 had no version
+and neither `levels` nor the IR of rewrites: `explain` reads them, too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,39 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
+def _row(items: dict[str, Any], count: int) -> dict[str, Any]:
+    return {**_list(items), "minItems": count, "maxItems": count}
+
+
+FORMAT = "isoform-report"
+VERSION = 2
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _SECONDS: dict[str, Any] = {"type": "number"}
 _SEARCH = _object(strategy=_TEXT, stop_reason=_TEXT, kept={"type": "boolean"}, reason=_TEXT)
+# Points of a search's curve: seconds since it began, candidates looked at, seconds of the best.
+_SEARCH["properties"] |= {
+    "curve": _list(_row(_SECONDS, 3)),
+    "matches": {"type": "object", "additionalProperties": {"type": "integer"}},
+}
 _REWRITE = _object(rule=_TEXT, place=_TEXT, delta=_SECONDS)
-_REWRITE["properties"] |= {"error": {"type": ["number", "null"]}}
+_REWRITE["properties"] |= {
+    "error": {"type": ["number", "null"]},
+    "before": _TEXT,
+    "after": _TEXT,
+    "seconds": _row(_SECONDS, 2),
+}
+_NODE = _object(op=_TEXT, place=_TEXT, ir=_TEXT, when=_TEXT)
+_NODE["properties"] |= {
+    "seconds": _SECONDS,
+    "reads": _list({"type": "integer", "minimum": 0}),
+    "rules": _list(_TEXT),
+    "pair": {"type": "integer", "minimum": 0},
+    "shapes": _list(_list({"type": "integer"})),
+}
+_GRAPH = {"anyOf": [{"type": "null"}, _object(nodes=_list(_NODE))]}
+_LEVEL = _object(before=_GRAPH, after=_GRAPH)
+_KERNEL = _object(place=_TEXT, kernel=_TEXT, seconds=_SECONDS)
 
 REPORT: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -42,4 +71,8 @@ REPORT["properties"] |= {
     "stages_s": {"type": "object", "additionalProperties": _SECONDS},
     "searches": _list(_SEARCH),
     "message": _TEXT,
+    "format": {"const": FORMAT},
+    "version": {"const": VERSION},
+    "kernels": {"type": "object", "additionalProperties": _list(_KERNEL)},
+    "levels": _object(graph=_LEVEL, algebra=_LEVEL, kernel=_LEVEL),
 }

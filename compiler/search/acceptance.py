@@ -14,7 +14,9 @@ from ...dialects.program import Program, provenance, where
 from ...passes.cost.costs import Costs
 from ...passes.margins import ACCEPT, MEASURE
 from ...passes.search_result import SearchResult
-from ..targets.levels import priced
+from ..reports.changes import changes, with_changes
+from ..reports.printed_ops import printed_ops
+from ..targets.levels import level_of, lower_to, priced
 from . import measuring
 from .records import Comparison, ComparisonRequest, Searched
 from .refusals import claimed_ratio, contractions, kinds_of, refusal, simpler, total
@@ -45,7 +47,7 @@ def accept(
         entry["reason"] = UNMEASURED["interrupted"]
         if not any(search["kept"] for search in found.searches):
             entry["kept"] = True
-            _take(found, strategy, candidates[0], result)
+            _take(found, strategy, candidates[0], result, request.costs)
         return
     kind = "modelled" if request.unmeasured is not None else "measured"
     graph_measured = strategy.level == "graph" and kind == "measured"
@@ -60,7 +62,7 @@ def accept(
         found.program, candidates[best - 1], kind, request.costs
     )
     if entry["kept"]:
-        _take(found, strategy, candidates[best - 1], result)
+        _take(found, strategy, candidates[best - 1], result, request.costs)
         return
     costs, refused = request.costs, candidates[best - 1]
     claimed = claimed_ratio(found.program, refused, result, costs)
@@ -86,13 +88,19 @@ def _accepted_ratio(before: Program, after: Program, kind: str, costs: Costs) ->
     return ACCEPT.simpler_program if is_simpler else ACCEPT.program
 
 
-def _take(found: Searched, strategy: Strategy, chosen: Program, result: SearchResult) -> None:
+def _take(
+    found: Searched, strategy: Strategy, chosen: Program, result: SearchResult, costs: Costs
+) -> None:
     labels = dict.fromkeys(_rules_of(chosen), strategy.floats)
     labels |= {a.rule: a.floats for a in result.applied}
     first = chosen is result.program
-    found.rewrites += (
-        [a.entry() for a in result.applied] if first else _of_ops(chosen, found.program, labels)
-    )
+    made = [a.entry() for a in result.applied] if first else _of_ops(chosen, found.program, labels)
+    made = [{**entry, "search": strategy.name} for entry in made]
+    level = level_of(chosen)
+    ops = [
+        printed_ops(lower_to(p, level, costs.target.name), costs) for p in (found.program, chosen)
+    ]
+    found.rewrites += with_changes(made, changes(*ops))
     found.program = chosen
 
 
@@ -164,6 +172,8 @@ def search_entry(strategy: Strategy, result: SearchResult, candidates: int) -> d
         "strategy": strategy.name,
         "stop_reason": result.stop_reason,
         "looked_at": result.looked_at,
+        "curve": [list(point) for point in result.curve],
+        "matches": result.matches,
         "candidates": candidates,
         "kept": False,
         "reason": "it found nothing better",

@@ -25,7 +25,7 @@ from .records import Comparison, ComparisonRequest, Searched
 from .search_stage import OUT_OF_TIME
 from .strategies import Strategy
 
-GENERATION = 1  # of the file's form
+GENERATION = 2  # of the file's form
 
 
 @dataclass(frozen=True)

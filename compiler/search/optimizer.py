@@ -33,7 +33,9 @@ from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
 from ..frontends.program_file import without_weights
 from ..pass_manager import PassRun
 from ..peers.timing import interleave, median
+from ..reports.changes import ChangeRecorder, with_changes
 from ..reports.float_policy import entry_of, floats_named, floats_of
+from ..reports.report_schema import FORMAT, VERSION
 from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced, run_passes
@@ -121,6 +123,29 @@ def improve(program: Program, *, strict_nan: bool = False) -> Program:
     return better
 
 
+def rewritten(program: Program, target: str) -> Optimized:
+    """What `improve` makes, with a report: no search, modelled on a target.
+
+    Raises:
+        UserError: the target is unknown.
+    """
+    started, described = time.perf_counter(), target_named(target)
+    costs = load_costs(described)
+    own = UserPasses("", False, 0.0)
+    better, steps, rewrites, rejected = _rewritten(program, own, costs, Allowed())
+    before, after = _modelled(program, better, costs)
+    report = {
+        **_asked(program, described, "none"),
+        "elapsed_s": time.perf_counter() - started,
+        "stop_reason": FINISHED,
+        "cost": {"before": before, "after": after, "unit": "s", "kind": "modelled"},
+        "passes": [vars(step) for step in steps],
+        "rewrites": rewrites,
+        "rejected": rejected,
+    }
+    return Optimized(better.module, better.weights, program.source, report, program)
+
+
 def _applicable(program: Program, allowed: Allowed) -> tuple[str, ...]:
     """The allowed rewrites for a program; folding constants needs the weights' data."""
     names = tuple(name for name in GRAPH_REWRITES if not _why_left_out(name, allowed))
@@ -177,9 +202,7 @@ def optimize(
     comparing = {"compare": found.comparing, "compile": outcome.compiling}
     stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
     report = {
-        "source": program.source,
-        "target": described.name,
-        "strategy": strategy,
+        **_asked(program, described, strategy),
         "seed": seed,
         "budget_s": budget,
         "threads": threads,
@@ -192,10 +215,17 @@ def optimize(
         "rewrites": [*([] if slower else rewrites), *_of_kernels(outcome, options)],
         "rejected": rejected,
         **searched.entries,
+        "kernels": outcome.kernels,
         "verdict": {},
         "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
+
+
+def _asked(program: Program, target: Target, strategy: str) -> dict[str, Any]:
+    """What a report begins with."""
+    asked = {"source": program.source, "target": target.name, "strategy": strategy}
+    return {"format": FORMAT, "version": VERSION, **asked}
 
 
 def _found(
@@ -272,7 +302,7 @@ def _recorded(
     steps: list[PassStep] = []
     rewrites: list[dict[str, Any]] = []
     known, cost = _rules(program), costs.program(program).seconds
-    recorder = RewriteRecorder()
+    recorder, changed = RewriteRecorder(), ChangeRecorder(program, costs)
 
     def record(run: PassRun, _: ModuleOp) -> None:
         nonlocal known, cost
@@ -280,6 +310,7 @@ def _recorded(
         steps.append(PassStep(run.name, run.rewrites, cost - before))
         done = recorder.take()
         made = _instances(program, known, steps[-1]) or _of_step(steps[-1], done)
+        made = with_changes(made, changed.take(program))
         rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
         known = _rules(program)
 
@@ -408,13 +439,24 @@ def measure_pair(
             del sessions["input"]
         runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
         found = _in_turn(runs, min(max(seconds, 0.5), MEASURE.program_seconds))
+        kernels = {name: _kernels(session, feeds) for name, session in sessions.items()}
     direct = found["before"]
     tuned_input = found.get("input", direct)
     after_seconds = found.get("after", tuned_input)
     kept = chosen.get("after", chosen["input"]) if after_seconds <= tuned_input else chosen["input"]
+    faster = "after" if after_seconds <= tuned_input and "after" in kernels else "input"
+    each = {"before": kernels["before"], "after": kernels.get(faster, kernels["before"])}
+    each = each if all(each.values()) else {}
     return Comparison(
-        direct, after_seconds, tuned_input, "measured", algorithms=kept, compiling=compiling
+        direct, after_seconds, tuned_input, "measured", "", kept, compiling, kernels=each
     )
+
+
+def _kernels(session: Session, feeds: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Seconds of each kernel on its own; none where the runner does not tell them apart."""
+    if not hasattr(session.runner, "labels"):
+        return []
+    return [vars(kernel) for kernel in session.profile(feeds, MEASURE.long_rounds).kernels]
 
 
 def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:

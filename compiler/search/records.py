@@ -85,6 +85,7 @@ class Comparison:
         algorithms: where the kernels of the faster one are not the direct ones, for a report.
         compiling: seconds that one compilation of the result took, which no budget counts.
         missed: what ended the comparison before it was one: the result cannot be returned.
+        kernels: seconds of each kernel `before` and `after`, where they were measured.
     """
 
     before: float
@@ -95,6 +96,9 @@ class Comparison:
     algorithms: tuple[dict[str, Any], ...] = ()
     compiling: float = 0.0
     missed: StopReason | None = None
+    kernels: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict[str, list[dict[str, Any]]]
+    )
 
     @property
     def refused(self) -> str:

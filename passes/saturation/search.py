@@ -18,7 +18,7 @@ from ..rules.floats import allowed_rules, floats_of
 from ..rules.op_table import RESULTS, OpTable
 from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..rules.rule_set import PROVED, reported_proof, rules_named
-from ..search_result import Applied, Limits, Rejected, SearchResult
+from ..search_result import Applied, Limits, Point, Rejected, SearchResult
 from .check import require_sound
 from .cycles import Cycles
 from .decode import Decoder
@@ -79,6 +79,7 @@ class BlockOutcome:
         seconds: by stage.
         e_graph: all of it, in the dialect `equivalence`, where the settings ask for it.
         replay: the run as a program of egglog, where the settings ask for it.
+        curve: the best choice before, after one round of merges, and at the end, over e-nodes.
     """
 
     changed: bool
@@ -92,6 +93,7 @@ class BlockOutcome:
     encoded: Encoded
     e_graph: Block | None
     replay: str
+    curve: list[Point]
 
 
 def usable(
@@ -232,6 +234,7 @@ def saturate_block(
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
     before = block_cost(problem_of(graph, graph.roots, prices), table)
+    curve: list[Point] = [(0.0, len(graph.nodes), before)]
     lap("encode")
     found = prepared(graph, (*settings.rules, *settings.added), table, prefix)
     guarded = settings.cycles == "guarded"
@@ -246,6 +249,7 @@ def saturate_block(
     if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
         first = _first(loop.graph(), prices, settings, begun)
         lap("first")
+        _add(curve, lap, saturation, first)
         saturation = loop.run(settings.caps.k_multi - 1)
         lap("saturate")
     if settings.check or settings.added:
@@ -263,6 +267,7 @@ def saturate_block(
     known = [] if first is None else _again(graph, first)
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
+    _add(curve, lap, saturation, extracted)
     chosen = extracted.problem.chosen(extracted.choice)
     e_graph = print_out(encoded, table, _named(graph, chosen)) if settings.printed else None
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
@@ -280,7 +285,14 @@ def saturate_block(
         encoded=encoded,
         e_graph=e_graph,
         replay=engine.replay() if settings.replayed else "",
+        curve=curve,
     )
+
+
+def _add(curve: list[Point], lap: _Laps, saturation: Saturation, found: Extracted) -> None:
+    """Note the choice of the e-graph as it is now, where none before was better."""
+    nodes = max(saturation.nodes, default=curve[0][1])
+    curve.append((sum(lap.seconds.values()), nodes, min(found.cost, curve[-1][2])))
 
 
 def _extraction_ends(settings: SaturationSettings, begun: float, stop_reason: str) -> float:
@@ -361,10 +373,12 @@ def search(
     before, after = costs.program(program).seconds, costs.program(better).seconds
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if not outcome.changed or after > before:
-        return SearchResult(program.clone(), stop, [], rejected)
-    return SearchResult(
-        better, stop, _applied(outcome, (*chosen, *settled.added), after - before), rejected
-    )
+        result = SearchResult(program.clone(), stop, [], rejected)
+    else:
+        applied = _applied(outcome, (*chosen, *settled.added), after - before)
+        result = SearchResult(better, stop, applied, rejected)
+    result.curve, result.matches = outcome.curve, dict(outcome.saturation.applied)
+    return result
 
 
 def _rejected(outcome: BlockOutcome) -> list[Rejected]:

@@ -7,6 +7,7 @@ program has nothing to gain is remembered on disk, unless time or memory stopped
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from dataclasses import replace
 
@@ -49,11 +50,15 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
 
     first = _with_rules(program, costs, part(_EXPANSIVE), "laws", "expansive")
     if first.stop_reason in ("time", "nodes", "memory"):
+        spent = time.perf_counter() - begun
         without = _with_rules(program, costs, part(1 - _EXPANSIVE - _GENERATED), "laws")
+        _join(first, without, spent)
         first = min(without, first, key=lambda one: costs.program(one.program).seconds)
     if first.stop_reason == "interrupted":
         return first
+    spent = time.perf_counter() - begun
     second = _with_rules(first.program, costs, part(_GENERATED), "default")
+    _join(first, second, spent)
     if first.applied and second.applied:
         # As kernels it may be the cheaper one: fewer sums that are no epilogue.
         second.alternatives = [*second.alternatives, first.program]
@@ -62,6 +67,16 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     if second.stop_reason == "finished":
         second.stop_reason = first.stop_reason
     return second
+
+
+def _join(first: SearchResult, second: SearchResult, after: float) -> None:
+    """Give both the curve and the matches of one search followed by another after some seconds."""
+    best = min((price for *_, price in first.curve), default=math.inf)
+    later = [(after + t, n, min(price, best)) for t, n, price in second.curve]
+    rules = {**first.matches, **second.matches}
+    both = {rule: first.matches.get(rule, 0) + second.matches.get(rule, 0) for rule in rules}
+    first.curve = second.curve = [*first.curve, *later]
+    first.matches = second.matches = both
 
 
 def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> SearchResult:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from ...dialects.program import Program, add_pipeline, where
 from ..derivation.apply_steps import find_scope
 from ..margins import ACCEPT, MEASURE, Pruning
-from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
+from ..search_result import Applied, Limits, Point, Rejected, SearchResult, StopReason
 from .baselines import subprogram_key
 from .decisions import Decision
 from .find import Subprogram, priced, split, weight
@@ -70,6 +70,7 @@ class SubprogramSearch(SearchState):
             # Modelled, several contractions at once gain most and take the least time to search.
             self.subs.sort(key=lambda sub: len(self.contractions(sub.occurrences[0])) == 1)
         self.decided: list[tuple[Subprogram, Decision]] = []
+        self.saved: list[Point] = [(0.0, 0, 0.0)]  # with what is saved in place of what is left
         self.stops: list[StopReason] = []
         self.seen: Counter[str] = Counter()
         self.rejected: list[Rejected] = []
@@ -94,6 +95,8 @@ class SubprogramSearch(SearchState):
         result.rejected = [*self.rejected, *result.rejected]
         result.alternatives = [other.program for other in made[1:]]
         result.looked_at = self._looked_at()
+        whole = sum(self.baselines.known(sub) * len(sub.occurrences) for sub in self.singles)
+        result.curve = [(t, count, whole - saved) for t, count, saved in self.saved]
         return result
 
     # --- one subprogram ---
@@ -149,6 +152,11 @@ class SubprogramSearch(SearchState):
         if decision.trail is None:
             self._reject(sub, declined(decision))
         self.decided.append((sub, decision))
+        if decision.trail is not None:
+            chosen = chosen_occurrences(self.decided, self.parts)
+            saved = sum(one.decision.before - one.decision.after for one in chosen)
+            after = time.perf_counter() - self.started
+            self.saved.append((after, len(self.decided), max(saved, self.saved[-1][2])))
 
     def _lasts(self, decision: Decision, proposed: Sequence[tuple[Proposer, Proposals]]) -> bool:
         """Whether another process may use the decision: it would find the same."""

@@ -34,7 +34,15 @@ from ..rules.op_table import OpTable
 from ..rules.rule import Rule, variables_of
 from ..rules.rule_set import reported_proof, rules_named
 from ..rules.terms import attribute_names, sizes_in, without_names
-from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
+from ..search_result import (
+    Applied,
+    Limits,
+    Point,
+    Proof,
+    Rejected,
+    SearchResult,
+    StopReason,
+)
 from .apply import Applier, RefusedError
 from .layouts import fold_transposes, unfold_transposes, with_unfolded_transposes
 from .write import write
@@ -139,6 +147,7 @@ class FoundGraph:
     seconds: float
     best_after: float
     refused: dict[tuple[str, str], int]
+    curve: list[Point]
 
 
 @dataclass
@@ -159,6 +168,7 @@ class Search:
     _taken: list[State] = field(default_factory=list[State])
     _best: State = field(init=False)
     _best_after: float = 0.0
+    _curve: list[Point] = field(default_factory=list[Point])
 
     def __post_init__(self) -> None:
         self._end = time.perf_counter() + self.limits.seconds
@@ -172,6 +182,7 @@ class Search:
         self._end = started + self.limits.seconds
         self._best = State(graph, [])
         self._taken = [self._best]
+        self._curve = [(0.0, 1, graph.seconds)]
         self._seen.add(graph.mark)
         self._input = frozenset(graph.nodes)
         self._grain = (self.settings.alpha - 1) * _GRAIN * graph.seconds
@@ -196,6 +207,7 @@ class Search:
             time.perf_counter() - started,
             self._best_after,
             self.refused,
+            self._curve,
         )
 
     def _rounds(self, first: State, started: float) -> StopReason:
@@ -214,6 +226,7 @@ class Search:
             self._taken.append(state)
             if state.graph.seconds < self._best.graph.seconds * (1 - _SLACK):
                 self._best, self._best_after = state, time.perf_counter() - started
+                self._curve.append((self._best_after, len(self._taken), state.graph.seconds))
             assert state.parent is not None and state.replacement is not None
             assert state.replacement.change is not None
             change = state.replacement.change
@@ -367,14 +380,14 @@ def search(
     programs = [_written(start, state, given) for state in (found.best, *found.others)]
     seconds = [costs.program(p).seconds for p in programs]
     if seconds[0] >= before * (1 - _SLACK):
-        return SearchResult(program.clone(), found.stop_reason, [], rejected)
+        return SearchResult(program.clone(), found.stop_reason, [], rejected, curve=found.curve)
     others = [p for p, s in zip(programs[1:], seconds[1:], strict=True) if s < before]
     applied = applied_by(found.best, usable)
     gained = found.best.path()[0].graph.seconds - before
     if gained < -_SLACK * before:
         applied.insert(0, Applied(FOLDED, "main", "exact", gained, ROUNDING))
     stop, after = found.stop_reason, found.best_after
-    return SearchResult(programs[0], stop, applied, rejected, others, after)
+    return SearchResult(programs[0], stop, applied, rejected, others, after, curve=found.curve)
 
 
 def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:

@@ -91,6 +91,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     shim = (ROOT / "testing" / "cuda_emulator" / "shim").iterdir()
     exports = (ROOT / "compiler" / "zoo" / "exports").iterdir()
     stubs = (ROOT / "dialects").glob("*.pyi")
-    data = (*rules, *shim, *exports, *stubs)
+    page = ROOT / "compiler" / "reports" / "view"
+    parts = [path for kind in ("html", "css", "js", "txt") for path in page.glob(f"*.{kind}")]
+    data = (*rules, *shim, *exports, *stubs, *parts)
     expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}
     assert shipped == {*expected, "isoform/py.typed"}

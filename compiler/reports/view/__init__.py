@@ -1,0 +1,1 @@
+"""A report of `optimize` as a page that explains itself: `isoform view`."""

@@ -1,0 +1,175 @@
+"""What the page shows of a report: its parts related to one another, in an order that is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..changes import source_of
+from ..program_graphs import SIDES
+
+LEVELS = ("graph", "algebra", "kernel")
+
+
+def page_data(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The data that is embedded in the page.
+
+    Args:
+        report: of this version, with `levels`.
+    """
+    levels = {name: _level(report["levels"][name]) for name in LEVELS}
+    families = list(dict.fromkeys(_family(entry) for entry in report["rewrites"]))
+    return {
+        "title": report["source"] or "program",
+        "asked": _asked(report),
+        "cost": report["cost"],
+        "message": report.get("message", ""),
+        "first": _first(levels, report["rewrites"]),
+        "levels": levels,
+        "families": families,
+        "rewrites": [_rewrite(entry, families, levels) for entry in report["rewrites"]],
+        "kernels": _kernels(report, levels),
+        "searches": _searches(report),
+        "stages": [[name, s] for name, s in report.get("stages_s", {}).items() if s > 0],
+        "matches": _matches(report),
+        "rejected": _rejected(report["rejected"]),
+    }
+
+
+def _asked(report: Mapping[str, Any]) -> str:
+    earlier = ", remembered of an earlier run" if report.get("remembered") else ""
+    how = "" if report["strategy"] == "none" else f", strategy {report['strategy']}"
+    return (
+        f"for {report['target']}{how}: {report['stop_reason']} "
+        f"after {report['elapsed_s']:.1f} s{earlier}"
+    )
+
+
+def _level(level: Mapping[str, Any]) -> dict[str, Any]:
+    """A level's nodes, each with its source node."""
+    return {
+        side: None
+        if level[side] is None
+        else {
+            "nodes": [{**node, "source": source_of(node["place"])} for node in level[side]["nodes"]]
+        }
+        for side in SIDES
+    }
+
+
+def _first(levels: Mapping[str, Any], rewrites: Sequence[Mapping[str, Any]]) -> str:
+    """The level to begin at: the highest where the sides differ, else the kernels."""
+    if not rewrites:
+        return "graph" if levels["graph"]["before"] is not None else "kernel"
+    for name in LEVELS:
+        sides = [levels[name][side] for side in SIDES]
+        if None not in sides and any("pair" not in n for side in sides for n in side["nodes"]):
+            return name
+    return "kernel"
+
+
+def _family(entry: Mapping[str, Any]) -> str:
+    """The pass or search of a rewrite: `canonicalize/add-zero` names its pass first."""
+    return str(entry.get("search") or entry["rule"].partition("/")[0])
+
+
+def _rewrite(
+    entry: Mapping[str, Any], families: Sequence[str], levels: Mapping[str, Any]
+) -> dict[str, Any]:
+    sources = [source_of(part) for part in entry["place"].split(" with ")]
+    places = [s for s in sources if s] or [entry["place"]]
+    family = _family(entry)
+    # In a list below its family, a rewrite is named by its pattern and its source node.
+    rest = entry["rule"].removeprefix(family).strip("/ ")
+    short = f"{rest}: {', '.join(places)}" if rest else ", ".join(places)
+    return {
+        **entry,
+        "source": ", ".join(s for s in sources if s),
+        "short": short,
+        "family": families.index(family),
+        "at": {name: _at(entry["place"], sources, levels[name]) for name in LEVELS},
+    }
+
+
+def _at(place: str, sources: Sequence[str], level: Mapping[str, Any]) -> list[list[int]]:
+    """The nodes of a level, before and after, at the source nodes of a rewrite.
+
+    Without a source node, the node of that place if there is but one.
+    """
+    wanted = {source for source in sources if source}
+    graphs = [(level[side] or {"nodes": []})["nodes"] for side in SIDES]
+    if wanted:
+        return [[k for k, n in enumerate(nodes) if n["source"] in wanted] for nodes in graphs]
+    found = [[k for k, n in enumerate(nodes) if n["place"] == place] for nodes in graphs]
+    return [own if len(own) == 1 else [] for own in found]
+
+
+def _kernels(report: Mapping[str, Any], levels: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds of each kernel: measured where the report has them, else modelled."""
+    measured = report.get("kernels") or {}
+    found: dict[str, Any] = {"kind": "measured" if measured else "modelled"}
+    for side in SIDES:
+        rows = measured.get(side)
+        if rows is None:
+            nodes = (levels["kernel"][side] or {"nodes": []})["nodes"]
+            rows = [node for node in nodes if node.get("seconds")]
+        found[side] = [_kernel(row) for row in rows]
+    return found
+
+
+# Kinds of kernels, each with the words that its op's name has; colours are given in this order.
+_KINDS = ("conv", "gemm", "loops", "attention", "pool", "call", "tiled", "")
+
+
+def _kernel(row: Mapping[str, Any]) -> dict[str, Any]:
+    name = row["place"].partition(" ")[0].rpartition(".")[2]
+    kind = next(k for k, part in enumerate(_KINDS) if part in name)
+    source = source_of(row["place"])
+    label = f"{name} {source}".strip()
+    return {"label": label, "source": source, "seconds": row["seconds"], "family": kind}
+
+
+def _searches(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The searches in the order they ran, their curves one after the other on one clock."""
+    stages, start = report.get("stages_s", {}), 0.0
+    found: list[dict[str, Any]] = []
+    for search in report.get("searches", []):
+        seconds = stages.get(search["strategy"])
+        curve = search.get("curve", [])
+        first = curve[0][2] if curve and curve[0][2] else 1.0
+        points = [[start + t, count, price, price / first] for t, count, price in curve]
+        start += seconds or 0.0
+        found.append(
+            {
+                "name": search["strategy"],
+                "seconds": seconds,
+                "looked_at": search.get("looked_at", ""),
+                "candidates": search.get("candidates", ""),
+                "stop_reason": search["stop_reason"],
+                "kept": search["kept"],
+                "reason": search["reason"],
+                "points": points,
+                "end": max([start, *(point[0] for point in points)]),
+            }
+        )
+    return found
+
+
+def _matches(report: Mapping[str, Any]) -> list[list[Any]]:
+    """Rules with how often they added to an e-graph, most often first."""
+    counts: dict[str, int] = {}
+    for search in report.get("searches", []):
+        for rule, count in search.get("matches", {}).items():
+            counts[rule] = counts.get(rule, 0) + count
+    return [[rule, n] for rule, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def _rejected(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What was not applied, each reason once with all its places."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
+    return [
+        {"rule": rule, "reason": reason, "places": found}
+        for (rule, reason), found in places.items()
+    ]
