@@ -14,9 +14,19 @@ from collections.abc import Callable
 from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError
-from .fused_attention import attention, embed_layer_normalization
+from .fused_attention import attention, embed_layer_normalization, multi_head_attention
 from .fused_body import ACTIVATIONS, DOMAIN, FusedBody
+from .fused_few_bits import gather_blocks, matmul_nbits
+from .fused_group_query import group_query_attention, rotary_embedding
 from .fused_quantised import QUANTISED
+from .fused_quantised_layers import (
+    channels_last_conv,
+    channels_last_pool,
+    channels_last_qconv,
+    dynamic_lstm,
+    quantised_attention,
+    quantised_embeddings,
+)
 from .node import OnnxNode
 
 
@@ -126,20 +136,32 @@ def _skip_simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
     return body.function(y, y, y, total)
 
 
-_FUSED: dict[str, Callable[[OnnxNode], FunctionProto]] = {
+FUSED: dict[str, Callable[[OnnxNode], FunctionProto]] = {
     **QUANTISED,
     "Attention": attention,
     "BiasGelu": _gelu("none"),
+    "DynamicQuantizeLSTM": dynamic_lstm,
     "EmbedLayerNormalization": embed_layer_normalization,
     "FastGelu": _gelu("tanh"),
     "FusedConv": _fused_conv,
     "FusedGemm": _fused_gemm,
     "FusedMatMul": _fused_matmul,
+    "GatherBlockQuantized": gather_blocks,
     "Gelu": _gelu("none"),
+    "GroupQueryAttention": group_query_attention,
+    "MatMulNBits": matmul_nbits,
+    "MultiHeadAttention": multi_head_attention,
+    "NhwcFusedConv": channels_last_conv,
+    "NhwcMaxPool": channels_last_pool,
+    "QAttention": quantised_attention,
+    "QEmbedLayerNormalization": quantised_embeddings,
+    "QLinearConv": channels_last_qconv,
     "QuickGelu": _quick_gelu,
+    "RotaryEmbedding": rotary_embedding,
     "SimplifiedLayerNormalization": _simplified_layer_normalization,
     "SkipLayerNormalization": _skip_layer_normalization,
     "SkipSimplifiedLayerNormalization": _skip_simplified_layer_normalization,
+    "TransposeMatMul": _fused_matmul,
 }
 # These are written without the domain.
 _PLAIN = frozenset({"SimplifiedLayerNormalization"})
@@ -152,5 +174,5 @@ def fused_body(node: OnnxNode, domain: str) -> FunctionProto | None:
         UserError: an activation or result of it has no body here.
     """
     ours = domain == DOMAIN or (domain == "" and node.op_type in _PLAIN)
-    make = _FUSED.get(node.op_type) if ours else None
+    make = FUSED.get(node.op_type) if ours else None
     return None if make is None else make(node)

@@ -8,7 +8,9 @@ from typing import Any
 from onnx import FunctionProto, NodeProto, TensorProto, helper
 
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.types import Array
 from .node import OnnxNode
+from .tensor_data import to_proto
 
 DOMAIN = "com.microsoft"
 OPSET = 21  # of the bodies: the first with blocks of quantised numbers
@@ -42,6 +44,18 @@ class FusedBody:
     def integers(self, *values: int) -> str:
         """A list of integers: a shape, axes."""
         return self.add("Constant", value_ints=list(values))
+
+    def scalar(self, value: int) -> str:
+        """An integer."""
+        return self.add("Constant", value_int=value)
+
+    def tensor(self, array: Array) -> str:
+        """A constant."""
+        return self.add("Constant", value=to_proto(array))
+
+    def part(self, x: str, axis: int, low: int, high: int) -> str:
+        """A range of positions along an axis."""
+        return self.add("Slice", x, *map(self.integers, (low, high, axis)))
 
     def number(self, value: float, like: str) -> str:
         """A scalar of the element type of another value."""

@@ -8,16 +8,13 @@ Source: onnxruntime docs/ContribOperators.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from onnx import FunctionProto, helper
 
-from ...dialects.errors import UserError
-from ...dialects.types import Array
 from .fused_body import FusedBody
 from .node import OnnxNode
-from .tensor_data import number_of_element, to_proto
+from .tensor_data import number_of_element
 
 
 class QuantisedBody(FusedBody):
@@ -39,10 +36,6 @@ class QuantisedBody(FusedBody):
         """Give the last node the attributes of the op, without some."""
         own = (a for a in self.node.proto.attribute if a.name not in ours)
         self.nodes[-1].attribute.extend(own)
-
-    def tensor(self, array: Array) -> str:
-        """A constant."""
-        return self.add("Constant", value=to_proto(array))
 
 
 Make = Callable[[OnnxNode], FunctionProto]
@@ -133,7 +126,7 @@ def _matmul_to_float(node: OnnxNode) -> FunctionProto:
     """a_scale * b_scale * (a b) + bias."""
     body = QuantisedBody(node)
     a, b, a_scale, b_scale, a_zero, b_zero, bias = (body.operand(k) for k in range(7))
-    return body.function(_scaled_product(body, (a, a_scale, a_zero), (b, b_scale, b_zero), bias))
+    return body.function(scaled_product(body, (a, a_scale, a_zero), (b, b_scale, b_zero), bias))
 
 
 def _dynamic_matmul(node: OnnxNode) -> FunctionProto:
@@ -141,94 +134,17 @@ def _dynamic_matmul(node: OnnxNode) -> FunctionProto:
     body = QuantisedBody(node)
     body.nodes.append(helper.make_node("DynamicQuantizeLinear", ["x0"], ["q", "q_scale", "q_zero"]))
     right = body.operand(1), body.operand(2), body.operand(3)
-    return body.function(_scaled_product(body, ("q", "q_scale", "q_zero"), right, body.operand(4)))
+    return body.function(scaled_product(body, ("q", "q_scale", "q_zero"), right, body.operand(4)))
 
 
-def _scaled_product(
-    body: QuantisedBody, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
+def scaled_product(
+    body: FusedBody, left: tuple[str, str, str], right: tuple[str, str, str], bias: str
 ) -> str:
     """A product of integers (each with scale and zero point) as floats, plus a bias."""
     total = body.add("MatMulInteger", left[0], right[0], left[2], right[2])
     factor = body.add("Mul", left[1], right[1])
     y = body.add("Mul", body.add("Cast", total, to=1), factor)
     return body.add("Add", y, bias) if bias else y
-
-
-# --- weights of few bits ---
-
-
-def unpacked(packed: Array, bits: int) -> Array:
-    """Numbers of 2, 4 or 8 bits along the last dim, those of a byte in the order of rising bits."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    parts = packed[..., None] >> shifts & np.uint8((1 << bits) - 1)
-    return parts.reshape(*packed.shape[:-1], -1)
-
-
-def _matmul_nbits(node: OnnxNode) -> FunctionProto:
-    """A product with weights of few bits, packed block by block along k.
-
-    Shapes: b is [n, blocks, bytes of a block]; scales and zero points are [n, blocks].
-    """
-    body = QuantisedBody(node)
-    k, n = node.int("K", 0), node.int("N", 0)
-    bits, block = node.int("bits", 4), node.int("block_size", 32)
-    blocks = -(-k // block)
-    if node.has(4):
-        raise UserError("an order of groups (g_idx) is not supported", where=node.where)
-    packed = node.constant(1, "the packed weights").reshape(n, blocks, -1)
-    numbers = unpacked(packed, bits).reshape(n, blocks * block)[:, :k]
-    scales = body.add("Reshape", "x2", body.integers(n, blocks))
-    scales = body.add("Cast", scales, to=1)
-    floating = node.has(3) and node.value(3).element != node.value(1).element
-    if floating:  # zero points as floats
-        whole = body.tensor(numbers.astype(np.float32))
-        points = body.add("Reshape", "x3", body.integers(n, blocks))
-        points, by = (_repeated(body, v, n, blocks, block, k) for v in (points, scales))
-        weights = body.add("Mul", body.add("Sub", whole, points), by)
-    else:
-        zeros = np.full((n, blocks), 1 << bits - 1, np.uint8)
-        if node.has(3):
-            given = node.constant(3, "zero points").reshape(n, -1)
-            zeros = unpacked(given, bits)[:, :blocks]
-        pair = body.tensor(numbers), scales, body.tensor(zeros)
-        weights = body.add("DequantizeLinear", *pair, axis=1, block_size=block)
-    weights = body.add("CastLike", weights, "x0")
-    y = body.add("MatMul", "x0", body.add("Transpose", weights, perm=[1, 0]))
-    return body.function(body.add("Add", y, body.operand(5)) if node.has(5) else y)
-
-
-def _repeated(body: QuantisedBody, value: str, n: int, blocks: int, block: int, k: int) -> str:
-    """[n, blocks], each number for a block: [n, k]."""
-    apart = body.add("Unsqueeze", value, body.integers(2))
-    wide = body.add("Expand", apart, body.integers(n, blocks, block))
-    joined = body.add("Reshape", wide, body.integers(n, blocks * block))
-    return body.add("Slice", joined, body.integers(0), body.integers(k), body.integers(1))
-
-
-def _gather_blocks(node: OnnxNode) -> FunctionProto:
-    """Rows of a matrix that is quantised in blocks; bytes may hold two numbers of the last dim."""
-    body = QuantisedBody(node)
-    data = node.constant(0, "the quantised data")
-    bits = node.int("bits", 4)
-    rank = data.ndim
-    gather = node.axis(node.int("gather_axis", 0), rank)
-    axis = node.axis(node.int("quantize_axis", 1), rank)
-    block = node.int("block_size", 128)
-    packed = data.dtype == np.uint8 and bits < 8
-    numbers = unpacked(data, bits) if packed else data
-    zero: list[str] = []
-    if packed or data.dtype == np.uint8:
-        shape = list(node.shape(2))
-        zeros = np.full(shape, 1 << bits - 1, np.uint8)
-        if node.has(3):
-            given = node.constant(3, "zero points")
-            zeros = (unpacked(given, bits) if packed else given)[..., : shape[-1]]
-        zero = [body.tensor(zeros)]
-    elif node.has(3):
-        zero = [body.operand(3)]
-    whole: Any = body.tensor(numbers) if packed else "x0"
-    floats = body.add("DequantizeLinear", whole, "x2", *zero, axis=axis, block_size=block)
-    return body.function(body.add("Gather", floats, "x1", axis=gather))
 
 
 def _same(op_type: str) -> Make:
@@ -246,9 +162,7 @@ def _same(op_type: str) -> Make:
 QUANTISED: dict[str, Make] = {
     "DequantizeLinear": _same("DequantizeLinear"),
     "DynamicQuantizeMatMul": _dynamic_matmul,
-    "GatherBlockQuantized": _gather_blocks,
     "MatMulIntegerToFloat": _matmul_to_float,
-    "MatMulNBits": _matmul_nbits,
     "QGemm": _qgemm,
     "QLinearAdd": _binary("Add"),
     "QLinearAveragePool": _pool("AveragePool"),
@@ -263,4 +177,4 @@ QUANTISED: dict[str, Make] = {
     "QuantizeLinear": _same("QuantizeLinear"),
 }
 
-__all__ = ["QUANTISED", "unpacked"]
+__all__ = ["QUANTISED", "QuantisedBody", "scaled_product"]
