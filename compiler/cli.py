@@ -91,6 +91,10 @@ def _command(name: str) -> Command:
         from .commands.bench import bench_command
 
         return bench_command
+    if name == "explain":
+        from .commands.explain import explain_command
+
+        return explain_command
     if name == "view":
         from .commands.view import view_command
 

@@ -20,10 +20,11 @@ from ...dialects.program import Program, add_pipeline, pipeline_of
 from ...dialects.types import Array
 from .. import api
 from ..frontends.models import load_static
-from ..reports.report_file import read_report
+from ..reports.in_words import explain
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import lower_to, tuned
 from ..targets.session import Session
+from .explain import show
 from .inputs import draw_inputs, read_inputs, write_outputs
 from .interrupts import STATUS, Interrupts, interrupts
 
@@ -238,7 +239,7 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
         elif arguments.output == "-":
             say(explain(better.report))
         elif not is_quiet():
-            print(explain(better.report))
+            show(better.report)
 
 
 def _certify_unless_interrupted(
@@ -319,110 +320,6 @@ def _emit_level(arguments: Namespace) -> str:
             raise UserError("an .onnx holds the graph level only", where="--emit", hint=hint)
         return "graph"
     return arguments.emit or "kernel"
-
-
-def explain_command(arguments: Namespace) -> int:
-    """`isoform explain REPORT`."""
-    print(explain(read_report(arguments.report, oldest=1)))
-    return 0
-
-
-def explain(report: Mapping[str, Any]) -> str:
-    """A report in words."""
-    cost, stages = report["cost"], report.get("stages_s", {})
-    earlier = ", remembered of an earlier run" if report.get("remembered") else ""
-    lines = [
-        f"{report['source']} for {report['target']}, strategy {report['strategy']}: "
-        f"{report['stop_reason']} after {report['elapsed_s']:.1f} s{earlier}",
-        f"cost ({cost['kind']}): {_change(cost['before'], cost['after'])}",
-    ]
-    tuned = cost.get("tuned", cost["before"])
-    if tuned != cost["before"]:
-        lines.append(f"  by the kernels' algorithms: {_change(cost['before'], tuned)}")
-        lines.append(f"  by rewrites and searches: {_change(tuned, cost['after'])}")
-    counts: dict[str, int] = {}
-    rewritten = any("error" not in entry for entry in report["rewrites"])
-    for step in report["passes"] if rewritten else []:
-        counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
-    lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
-    for search in report.get("searches", []):
-        lines.append(_search_line(search, stages))
-        lines += _applied_lines(search["strategy"], report["rewrites"])
-    lines += algorithm_lines(report["rewrites"])
-    lines += _rejected_lines(report["rejected"])
-    if "onnxruntime" in report:
-        from ..checks.written_onnx import onnxruntime_line
-
-        lines.append(onnxruntime_line(report["onnxruntime"]))
-    if report.get("message"):
-        lines.append(report["message"])
-    return "\n".join(lines)
-
-
-def _change(before: float, after: float) -> str:
-    gain = f", {before / after:.2f}x" if after else ""
-    return f"{_milliseconds(before)} -> {_milliseconds(after)}{gain}"
-
-
-# Why a search ended early, in words.
-_STOPPED = {
-    "time": "stopped by its share of the budget",
-    "steps": "stopped by its limit of steps",
-    "nodes": "stopped by its limit of nodes",
-    "memory": "stopped by its limit of memory",
-    "interrupted": "interrupted",
-}
-
-
-def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
-    """One search in words: what it looked at and found, how long it took, why nothing was kept."""
-    name, stop = search["strategy"], search["stop_reason"]
-    parts = [search["looked_at"]] if search.get("looked_at") else []
-    parts += [_STOPPED[stop]] if stop in _STOPPED else []
-    parts.append(("kept: " if search["kept"] else "nothing kept: ") + search["reason"])
-    seconds = f" ({stages[name]:.1f} s)" if name in stages else ""
-    return f"search {name}{seconds}: {'; '.join(parts)}"
-
-
-def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rules that a derivation or mutation search applied, and where."""
-    places: dict[str, list[str]] = {}
-    for entry in rewrites:
-        if entry["rule"].partition(" ")[0] == strategy:
-            places.setdefault(entry["place"], []).append(entry["rule"].partition(" ")[2])
-    return [
-        f"  {strategy} {place}" + (f": {', '.join(rules)}" if any(rules) else "")
-        for place, rules in places.items()
-    ]
-
-
-def _rejected_lines(rejected: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was skipped and why; each reason once."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for entry in rejected:
-        places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
-    return [f"rejected {rule}{_at(found)}: {reason}" for (rule, reason), found in places.items()]
-
-
-def _at(places: Sequence[str]) -> str:
-    if list(places) == ["main"]:
-        return ""
-    return f" at {places[0]}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
-
-
-def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which convolutions run by another algorithm, the gain, and the measured error."""
-    found = [entry for entry in rewrites if "error" in entry]
-    return [
-        f"{entry['rule']} for {entry['place']}: {_milliseconds(entry['delta'])} measured, "
-        f"relative error {entry['error']:.1e}"
-        for entry in found
-        if entry["error"] is not None
-    ]
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.3f} ms"
 
 
 # --- zoo ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..changes import source_of
+from ..in_words import by_reason
 from ..program_graphs import SIDES
 
 LEVELS = ("graph", "algebra", "kernel")
@@ -166,10 +167,7 @@ def _matches(report: Mapping[str, Any]) -> list[list[Any]]:
 
 def _rejected(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was not applied, each reason once with all its places."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for entry in entries:
-        places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
     return [
-        {"rule": rule, "reason": reason, "places": found}
-        for (rule, reason), found in places.items()
+        {"rule": rule, "reason": reason, "places": places}
+        for rule, reason, places in by_reason(entries)
     ]
