@@ -28,6 +28,7 @@ from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import tensor_type
 from ..lowering.algebra_to_kernel.constant import constant_values
 from ..lowering.algebra_to_kernel.convert import enclose
+from .convolution.row_major import stay_row_major
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class AssignLayouts(ModulePass):
     Loop nests follow their operands. gemm, view, call and the program's own inputs and outputs are
     row-major, and copies are inserted where the two kinds meet. Weights keep their layout: their
     readers pack them when the program is compiled. Filters that are no weights are copied, features
-    last.
+    last. Convolutions between row-major tensors may stay so (convolution/row_major.py).
 
     Before:
 
@@ -74,6 +75,8 @@ class _Assigner:
         for op in list(block.ops):
             if op.results and op.results[0] in self.constants:
                 continue
+            if isinstance(op, ConvOp) and _assigned(op.outer(op.parameters.data)) is None:
+                op = stay_row_major(op) or op
             self._operands(op)
             if isinstance(op, ConvOp):
                 _set_layout(op.result, channels_last(op.parameters.out_order))

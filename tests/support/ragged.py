@@ -28,6 +28,19 @@ def gemm(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     return b.relu(b.add(y, weight(b, f"{name}c", m, n))) if r.random() < 0.5 else y
 
 
+def far_operands(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Products of a transposed left operand, or of a right one that no near cache holds."""
+    m, n, k = r.choice((257, 300, 513)), r.choice(SIZES + LARGE), r.choice((63, 64, 97, 130, 600))
+    if r.random() < 0.6:
+        left = b.transpose(b.input(f"{name}a", (k, m)), perm=[1, 0])
+    else:
+        k, n = 600, r.choice((450, 513))
+        left = b.input(f"{name}a", (r.choice(LARGE), k))
+    constant = r.random() < 0.4
+    right = weight(b, f"{name}w", k, n) if constant else b.input(f"{name}b", (k, n))
+    return b.matmul(left, right)
+
+
 def batched(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     batch, m, n, k = r.choice(SIZES[:8]), r.choice(SIZES), r.choice(SIZES), r.choice(SIZES)
     left, right = b.input(f"{name}a", (batch, m, k)), b.input(f"{name}b", (batch, n, k))
@@ -220,6 +233,7 @@ def halves(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
 
 KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
     gemm,
+    far_operands,
     batched,
     convolution,
     depthwise,

@@ -5,7 +5,7 @@ from functools import partial
 
 from ..emit.emitter import Emitter
 from ..emit.module import Module
-from ..emit.types import F32, PTR, Index, Value, constant
+from ..emit.types import F32, PTR, Index, Type, Value, constant
 from .blocks import Panel
 from .numbers import FLOATS, Numbers
 
@@ -17,17 +17,18 @@ def copy_rows(
     rows: Index,
     columns: Index,
     lanes: int,
+    dtype: Type = F32,
 ) -> None:
     """Copy adjacent elements of `rows` rows; source and target are a pointer and a row stride."""
-    vector = F32.vector(lanes)
+    vector = dtype.vector(lanes)
     whole = b.mul(b.split(columns, lanes)[0], lanes)
     with b.loop(0, rows, unroll=1) as row:
-        read = b.address(F32, source[0], b.mul(row, source[1]))
-        write = b.address(F32, target[0], b.mul(row, target[1]))
+        read = b.address(dtype, source[0], b.mul(row, source[1]))
+        write = b.address(dtype, target[0], b.mul(row, target[1]))
         with b.loop(0, whole, lanes, unroll=4) as i:
             b.store(b.load(vector, read, i), write, i)
         with b.loop(whole, columns, unroll=1) as i:
-            b.store(b.load(F32, read, i), write, i)
+            b.store(b.load(dtype, read, i), write, i)
 
 
 def copy_panel(
@@ -70,6 +71,8 @@ def _copy_vectors(
             start = v * lanes
             offset = b.add(b.mul(k, stride), start)
             row = b.load(vector, source, offset, mask=panel.channels - start)
+            # The next panel's: rows lie too far apart for the processor to see where this goes.
+            b.prefetch(numbers.right, source, b.add(offset, panel.vectors * lanes))
             b.store(numbers.widened(b, row), target, b.add(b.mul(k, panel.vectors * lanes), start))
 
 

@@ -73,8 +73,8 @@ class _Gemm:
     ) -> None:
         if schedule.right == "direct" and spec.b_strides[-1] != 1:
             raise ValueError(f"B is read directly only where its columns are adjacent: {spec}")
-        if schedule.copy_a and spec.a_strides[-1] != 1:
-            raise ValueError(f"A is copied only where the elements of a row are adjacent: {spec}")
+        if schedule.copy_a and 1 not in spec.a_strides[-2:]:
+            raise ValueError(f"A is copied only where rows or columns are adjacent: {spec}")
         self.spec = spec
         self.schedule = schedule
         self.isa = isa
@@ -90,8 +90,10 @@ class _Gemm:
         self.row_items = -(-len(self.sizes) // schedule.row_blocks)
         self.deep = schedule.depth < self.rows  # several blocks of k
         self.item_rows = self.sizes[0] * schedule.row_blocks
-        # Packed rows are a whole number of cache lines, plus one, apart.
-        self.copied_stride = -(-schedule.depth // 16) * 16 + 16
+        # Packed rows (columns, if A is transposed) are whole cache lines, plus one, apart.
+        self.turned = schedule.copy_a and spec.a_strides[-1] != 1
+        length = self.item_rows if self.turned else schedule.depth
+        self.copied_stride = -(-length // 16) * 16 + 16
         self.tile_floats = self.sizes[0] * schedule.vectors * self.lanes
 
     @property
@@ -104,6 +106,11 @@ class _Gemm:
     def width(self) -> int:
         """Count the columns of a whole panel."""
         return self.schedule.vectors * self.lanes
+
+    @property
+    def copied_strides(self) -> tuple[int, int]:
+        """Give the strides of copied rows of A, and of k."""
+        return (1, self.copied_stride) if self.turned else (self.copied_stride, 1)
 
     @property
     def fetches(self) -> bool:
@@ -168,7 +175,8 @@ def emit_gemm(
 def _stack(b: Emitter, gemm: _Gemm) -> tuple[Value, ...]:
     """Reserve the schedule's stack buffers; an unused one is a null pointer."""
     schedule = gemm.schedule
-    rows = gemm.item_rows * gemm.copied_stride if schedule.copy_a else 0
+    copied = schedule.depth if gemm.turned else gemm.item_rows
+    rows = copied * gemm.copied_stride if schedule.copy_a else 0
     panel = schedule.depth * gemm.width if schedule.right == "copied" else 0
     sums = schedule.panels * schedule.row_blocks * gemm.tile_floats if gemm.deep else 0
     total = gemm.numbers.total
@@ -246,9 +254,13 @@ def _copy_a(b: Emitter, gemm: _Gemm, item: _Item, start: Index, depth: Index) ->
     if gemm.row_items * gemm.schedule.row_blocks != blocks:
         after = b.minimum(after, blocks)
     count = b.sub(_first_row(b, gemm, after), item.first_row)
-    stride = gemm.spec.a_strides[-2]
-    source = b.address(gemm.numbers.data, item.a, b.add(b.mul(item.first_row, stride), start))
-    copy_rows(b, (source, stride), (item.stacked[0], gemm.copied_stride), count, depth, gemm.lanes)
+    row_stride, k_stride = gemm.spec.a_strides[-2:]
+    at = b.linear((item.first_row, row_stride), (start, k_stride))
+    source, stride = b.address(gemm.numbers.data, item.a, at), row_stride
+    if gemm.turned:
+        count, depth, stride = depth, count, k_stride
+    target = item.stacked[0], gemm.copied_stride
+    copy_rows(b, (source, stride), target, count, depth, gemm.lanes, gemm.numbers.data)
 
 
 def _panel(
@@ -272,7 +284,7 @@ def _panel(
     chunk = (item.chunk, schedule.row_blocks) if gemm.row_items > 1 else None
     left, row_stride = item.a, spec.a_strides[-2]
     if schedule.copy_a:
-        left, row_stride = item.stacked[0], gemm.copied_stride
+        left, row_stride = item.stacked[0], gemm.copied_strides[0]
     else:
         left = b.address(gemm.numbers.data, left, b.mul(start, spec.a_strides[-1]))
 
@@ -365,7 +377,7 @@ def _tile(gemm: _Gemm, kind: Panel, size: int) -> RegisterTile:
     spec, schedule = gemm.spec, gemm.schedule
     row_stride, k_stride = spec.a_strides[-2:]
     if schedule.copy_a:
-        row_stride, k_stride = gemm.copied_stride, 1
+        row_stride, k_stride = gemm.copied_strides
     chains = chains_for(size * kind.vectors, gemm.isa.registers)
     direct = schedule.right == "direct"
     return RegisterTile(

@@ -10,6 +10,9 @@ from .numbers import FLOATS, Numbers
 
 FEW_ROWS = 4  # of A: then every weight is used so rarely that memory is the limit
 _L2_BYTES = 384 << 10  # limit for a block of A in the second-level cache
+_NEAR_BYTES = 1 << 20  # of B: the second-level cache has it
+_FAR = 256  # elements from one column of a transposed A to the next; in fewer, pages are shared
+_LEAST_DEPTH = 64
 _ITEMS = 16  # items wanted, so that a few threads share the work evenly
 _ITEM_FLOPS = 200_000  # but no item smaller than this: about a microsecond
 
@@ -101,6 +104,8 @@ def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedu
     ]
     if _conflicts(spec) and spec.m > FEW_ROWS:  # copying pays where a cache has few ways
         schedules.insert(1, replace(schedules[0], copy_a=True, panels=8))
+    if _is_scattered(spec) and spec.m > FEW_ROWS:
+        schedules = [replace(s, copy_a=True, panels=max(8, s.panels)) for s in schedules]
     return schedules
 
 
@@ -123,14 +128,16 @@ def _right(spec: GemmSpec, rows: int, constant_b: bool) -> Right:
     adjacent = spec.b_strides[-1] == 1 and spec.numbers.right == spec.numbers.total
     few_readers = spec.m <= 2 * rows
     spread = spec.b_strides[-2] % 1024 != 0  # else rows of B share cache sets
-    return "direct" if adjacent and (few_readers or spread) else "copied"
+    near = 4 * spec.k * spec.n <= _NEAR_BYTES  # else each row is waited for, unless a copy asks
+    return "direct" if adjacent and (few_readers or (spread and near)) else "copied"
 
 
 def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -> GemmSchedule:
     blocks = len(balanced(spec.m, rows))
     columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(spec.numbers.total)))
     reused = blocks > 1 or right == "copied"
-    most = 512 if right == "copied" or _conflicts(spec) else 1024
+    far = _conflicts(spec) or _is_scattered(spec)
+    most = 512 if right == "copied" or far else 1024
     whole = not reused or spec.numbers.group > 1
     parts = 1 if whole else max(1, -(-spec.k // most))
     depth = max(1, -(-spec.numbers.rows(spec.k) // parts))
@@ -151,6 +158,13 @@ def _conflicts(spec: GemmSpec) -> bool:
     """Say whether rows of A are multiples of a page apart, and so fall into few cache sets."""
     alike = spec.numbers.data == spec.numbers.total
     return alike and spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 512
+
+
+def _is_scattered(spec: GemmSpec) -> bool:
+    """Say whether A is transposed, so that each step of k reads another page or two."""
+    alike = spec.numbers.data == spec.numbers.total
+    row, k = spec.a_strides[-2:]
+    return alike and row == 1 and k >= _FAR and spec.k >= _LEAST_DEPTH
 
 
 def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:

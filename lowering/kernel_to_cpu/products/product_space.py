@@ -78,7 +78,7 @@ def _rights(p: ProductProblem) -> list[Entry]:
 
 def _lefts(p: ProductProblem) -> tuple[str, ...]:
     same = p.spec.numbers.data == p.spec.numbers.total
-    return _SIDES if p.spec.a_strides[-1] == 1 and same else _SIDES[:1]
+    return _SIDES if 1 in p.spec.a_strides[-2:] and same else _SIDES[:1]
 
 
 def _complete(p: ProductProblem, given: Point) -> dict[str, Entry]:
@@ -111,7 +111,7 @@ def registers_needed(rows: int, vectors: int, isa: Isa) -> str | None:
 def _fits_stack(p: ProductProblem, point: Point) -> str | None:
     s, lanes = p.schedule(point), p.isa.lanes(p.spec.numbers.total)
     rows = balanced(p.spec.m, s.rows)[0]
-    copied = rows * s.row_blocks * (s.depth + 32) if s.copy_a else 0
+    copied = (rows * s.row_blocks + 32) * (s.depth + 32) if s.copy_a else 0
     panel = s.depth * s.vectors * lanes if s.right == "copied" else 0
     deep = s.depth < p.spec.numbers.rows(p.spec.k)
     sums = s.panels * s.row_blocks * rows * s.vectors * lanes if deep else 0
