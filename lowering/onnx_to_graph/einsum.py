@@ -15,9 +15,11 @@ from .values import NotNative
 
 
 def einsum(node: OnnxNode) -> list[SSAValue]:
-    """Any equation without diagonals: sums, transposes and batched products."""
+    """Any equation: diagonals, sums, transposes and batched products."""
     terms, result = _parse(node)
     values = node.operands()
+    for k, term in enumerate(terms[: len(values)]):
+        values[k], terms[k] = _diagonal(node, values[k], term)
     if len(terms) != len(values):
         raise UserError(
             "the equation has another number of terms", expected=len(values), found=len(terms)
@@ -56,8 +58,6 @@ def _parse(node: OnnxNode) -> tuple[list[str], str]:
         )
         if len(full[-1]) != len(node.shape(k)):
             raise UserError(f"term '{term}' does not fit rank {len(node.shape(k))}")
-        if len(set(full[-1])) != len(full[-1]):
-            raise NotNative  # a diagonal
     if not arrow:
         letters = "".join(terms).replace("...", "")
         right = "..." * ("..." in left) + "".join(
@@ -68,6 +68,26 @@ def _parse(node: OnnxNode) -> tuple[list[str], str]:
     if bad is not None or any(c not in string.ascii_letters for c in right.replace("...", "")):
         raise UserError(f"the equation '{equation}' is malformed")
     return full, result
+
+
+def _diagonal(node: OnnxNode, x: SSAValue, labels: str) -> tuple[SSAValue, str]:
+    """An operand without repeated labels: of two dims one stays, where both indices are equal.
+
+    Of a matrix of n rows, flat, the diagonal is every (n + 1)-th element.
+    """
+    while (label := next((c for c in labels if labels.count(c) > 1), None)) is not None:
+        first, second = [k for k, c in enumerate(labels) if c == label][:2]
+        rest = [k for k in range(len(labels)) if k not in (first, second)]
+        shape = shape_of(x)
+        n = shape[first]
+        if shape[second] != n:
+            raise UserError(f"label '{label}' has two sizes", expected=n, found=shape[second])
+        kept = [shape[k] for k in rest]
+        flat = node.reshape(node.transpose(x, [*rest, first, second]), [*kept, n * n])
+        starts, ones = [0] * (len(rest) + 1), [1] * len(rest)
+        x = node.build.slice(flat, starts=starts, sizes=[*kept, n], steps=[*ones, n + 1])
+        labels = "".join(labels[k] for k in rest) + label
+    return x, labels
 
 
 def _sizes(terms: Sequence[str], values: Sequence[SSAValue]) -> dict[str, int]:

@@ -91,20 +91,6 @@ def identity(node: OnnxNode) -> list[SSAValue]:
     return [node[0]]
 
 
-def dropout(node: OnnxNode) -> list[SSAValue]:
-    """The inference form; a training mode that is not constantly false is opaque."""
-    if node.version < 7 and not node.flag("is_test") and "is_test" in node.attributes:
-        raise NotNative
-    training = node.known(2) if node.has(2) else np.asarray(False)
-    ratio = node.known(1) if node.has(1) else None
-    if training is None or (training.any() and (ratio is None or ratio.any())):
-        raise NotNative
-    if not node.wants(1):
-        return [node[0]]
-    element = element_of_number(9, node.where) if node.version >= 10 else element_of(node[0])
-    return [node[0], node.build.expand(node.scalar(True, element), shape_of(node[0]))]
-
-
 def mod(node: OnnxNode) -> list[SSAValue]:
     """The sign of the divisor (fmod=0) or of the dividend (fmod=1); integers only."""
     a, b = operands(node)

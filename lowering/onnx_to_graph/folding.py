@@ -111,6 +111,13 @@ def _decoded(node: OnnxNode) -> list[OnnxValue] | None:
     return _evaluate(node)
 
 
+def _mel_weights(node: OnnxNode) -> list[OnnxValue] | None:
+    """A table of known numbers. Raises NotConstant for the two that its size depends on."""
+    size = node.constant_int(0, "the number of bins") * node.constant_int(1, "the length")
+    known = all(node.known(k) is not None for k in range(2, len(node)))
+    return _evaluate(node) if known and size <= KNOWN_INTEGERS else None
+
+
 def _evaluate(node: OnnxNode) -> list[OnnxValue] | None:
     arrays = [None if v is None else v.array() for v in node.inputs]
     results = run_reference(node, arrays)
@@ -240,6 +247,7 @@ _SPECIAL: dict[str, Callable[[OnnxNode], list[OnnxValue] | None]] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "ImageDecoder": _decoded,
+    "MelWeightMatrix": _mel_weights,
     "Shape": _shape,
     "Size": _size,
 }

@@ -14,6 +14,7 @@ from . import (
     normalisation,
     pooling,
     quantised,
+    random_numbers,
     recurrent,
     reductions,
     resizing,
@@ -59,7 +60,7 @@ TABLE: dict[str, Converter] = {
     "Cast": elementwise.cast,
     "CastLike": elementwise.cast_like,
     "Clip": elementwise.clip,
-    "Dropout": elementwise.dropout,
+    "Dropout": random_numbers.dropout,
     "Identity": elementwise.identity,
     # elementwise, several operands
     "Add": binary("add"),
@@ -132,6 +133,7 @@ TABLE: dict[str, Converter] = {
     "CumProd": reductions.cum_prod,
     "CumSum": reductions.cum_sum,
     "DFT": spectral.dft,
+    "STFT": spectral.stft,
     "ReduceL1": reductions.l1,
     "ReduceL2": reductions.in_floats(reductions.l2),
     "ReduceLogSum": reductions.in_floats(reductions.log_sum),
@@ -142,6 +144,13 @@ TABLE: dict[str, Converter] = {
     "ReduceProd": reductions.plain("reduce_prod"),
     "ReduceSum": reductions.plain("reduce_sum"),
     "ReduceSumSquare": reductions.sum_square,
+    # random numbers of a seed
+    "Bernoulli": random_numbers.bernoulli,
+    "Multinomial": random_numbers.multinomial,
+    "RandomNormal": random_numbers.of_shape(random_numbers.NORMAL),
+    "RandomNormalLike": random_numbers.like(random_numbers.NORMAL),
+    "RandomUniform": random_numbers.of_shape(random_numbers.UNIFORM),
+    "RandomUniformLike": random_numbers.like(random_numbers.UNIFORM),
     # recurrent
     "GRU": recurrent.gru,
     "LSTM": recurrent.lstm,
