@@ -6,7 +6,7 @@ ours.
 """
 
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import SequenceMatcher, get_close_matches
@@ -114,8 +114,39 @@ def is_quiet() -> bool:
     return _LOUDNESS.get() < 0
 
 
-def say(text: str) -> None:
-    """Print on stderr what is being done, where that was asked for."""
+def is_verbose() -> bool:
+    """Whether what is being done is printed line by line."""
+    return _LOUDNESS.get() > 0
+
+
+# Hears what is being done in place of the lines, and whether it is the best so far.
+_LISTENER: ContextVar[Callable[[str, bool], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Callable[[str, bool], None]) -> Generator[None]:
+    """Tell a listener what is being done in the block."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def is_heard() -> bool:
+    """Whether a listener shows what is being done."""
+    return _LISTENER.get() is not None
+
+
+def say(text: str, best: bool = False) -> None:
+    """Tell what is being done, `STAGE: what`: on stderr where that was asked for, or to a listener.
+
+    Args:
+        best: whether it is about the best program so far.
+    """
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(text, best)
     if _LOUDNESS.get() > 0:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

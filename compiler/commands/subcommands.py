@@ -24,6 +24,7 @@ from ..reports.in_words import explain
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import lower_to, tuned
 from ..targets.session import Session
+from .calm_block import calm_block
 from .explain import show
 from .inputs import draw_inputs, read_inputs, write_outputs
 from .interrupts import STATUS, Interrupts, interrupts
@@ -202,23 +203,24 @@ def optimize_command(arguments: Namespace) -> int:
 
 def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupts) -> None:
     """Search and write the outputs; after Ctrl-C, with what was found until then."""
-    better = api.optimize(
-        program,
-        target=arguments.target,
-        strategy=arguments.strategy,
-        budget=arguments.budget,
-        seed=arguments.seed,
-        cost_file=arguments.cost_file,
-        threads=arguments.threads,
-        effort=arguments.effort,
-        tolerance=arguments.tolerance,
-        level=emit,
-        fast_math=arguments.fast_math,
-        strict_nan=arguments.strict_nan,
-        rules=arguments.rules,
-        allow_unproved=arguments.allow_unproved,
-        pipeline=arguments.pipeline,
-    )
+    with calm_block(f"{program.source} for {arguments.target}", arguments.budget):
+        better = api.optimize(
+            program,
+            target=arguments.target,
+            strategy=arguments.strategy,
+            budget=arguments.budget,
+            seed=arguments.seed,
+            cost_file=arguments.cost_file,
+            threads=arguments.threads,
+            effort=arguments.effort,
+            tolerance=arguments.tolerance,
+            level=emit,
+            fast_math=arguments.fast_math,
+            strict_nan=arguments.strict_nan,
+            rules=arguments.rules,
+            allow_unproved=arguments.allow_unproved,
+            pipeline=arguments.pipeline,
+        )
     if arguments.output is not None:
         with seen.writing():
             written = _to_write(arguments, better, emit)

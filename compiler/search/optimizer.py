@@ -186,7 +186,7 @@ def optimize(
     costs = load_costs(here, cost_file)
     own = UserPasses(pipeline, allow_unproved, budget)
     better, steps, rewrites, rejected = _rewritten(program, own, costs, options.floats)
-    say(f"rewritten in {time.perf_counter() - started:.1f} s: {len(rewrites)} rewrites")
+    say(f"rewrite: {len(rewrites)} rewrites in {time.perf_counter() - started:.1f} s")
     why = _why_not_measured(program, described)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
@@ -238,12 +238,12 @@ def _found(
     """What an earlier run found of the same question, or what is found now."""
     answers = AnswerMemory.of(program, better, strategies, request, budget)
     if answers is not None and (known := answers.load()) is not None:
-        say("an earlier run found the answer")
+        say("search: an earlier run found the answer")
         return known
     searched = search_in_best_order(better, strategies, request)
     started = time.perf_counter()
     changed = not program.module.is_structurally_equivalent(searched.program.module)
-    say("comparing the result with the input")
+    say("compare: the result with the input")
     after = searched.program if changed else program
     comparison = _compare(program, after, request, budget, searched)
     seconds = time.perf_counter() - started - comparison.compiling

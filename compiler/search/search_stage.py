@@ -63,7 +63,8 @@ def run_searches(
                 found.searches.append(search_entry(strategy, SearchResult(program, stop), 0))
             found.searches[-1] |= {"stop_reason": stop, "reason": UNMEASURED[stop]}
         found.seconds[strategy.name] = time.perf_counter() - started
-        say(f"search {strategy.name}: {_outcome(found, strategy.name)}")
+        kept = any(e["strategy"] == strategy.name and e["kept"] for e in found.searches)
+        say(f"search {strategy.name}: {_outcome(found, strategy.name)}", best=kept)
         if found.stop_reason == "interrupted":
             break
     return found

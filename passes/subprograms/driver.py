@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...dialects.errors import say
 from ...dialects.program import Program, add_pipeline, where
 from ..derivation.apply_steps import find_scope
 from ..margins import ACCEPT, MEASURE, Pruning
@@ -138,6 +139,8 @@ class SubprogramSearch(SearchState):
                 self._reject(sub, "the time was spent")
                 return
             started = time.perf_counter()
+            rules = ", ".join(one.rule for one in proposers)
+            say(f"search {rules}: {self._place(sub.occurrences[0])}")
             seconds = min(left, self.pruning.seconds)
             proposed = [(one, one.propose(sub, seconds)) for one in proposers]
             decision = self._decision(sub, proposed)

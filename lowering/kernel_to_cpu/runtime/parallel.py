@@ -6,9 +6,11 @@ llvmlite compiles one module at a time in a process, so several processes compil
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Generator, Sequence
 
+from ....dialects.errors import is_heard, say
 from ....dialects.executor import LocalExecutor
 from ..isa import Isa
 from .cores import processors
@@ -53,7 +55,14 @@ def compile_pair(module: tuple[str, Isa]) -> bytes:
 
 @contextlib.contextmanager
 def _progress(count: int) -> Generator[Callable[[], None]]:
-    """A progress bar on stderr, if that is a terminal and there is something to wait for."""
+    """A progress bar on stderr, if that is a terminal and there is something to wait for.
+
+    Where a listener shows what is being done, it is told in place of a bar.
+    """
+    if is_heard():
+        numbers = itertools.count(1)
+        yield lambda: say(f"compile: {next(numbers)} of {count} kernels")
+        return
     if count < LEAST_MODULES or not sys.stderr.isatty():
         yield lambda: None
         return
