@@ -179,15 +179,20 @@ def optimize(
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
-    strategies = chosen(strategy, level)
     options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
     described = target_named(target)
+    why = _why_not_measured(program, described)
+    strategies = chosen(strategy, level, measured=why is None)
     here = described.with_units(threads) if described.runs_here else described
     costs = load_costs(here, cost_file)
     own = UserPasses(pipeline, allow_unproved, budget)
     better, steps, rewrites, rejected = _rewritten(program, own, costs, options.floats)
+<<<<<<< HEAD
     say(f"rewrite: {len(rewrites)} rewrites in {time.perf_counter() - started:.1f} s")
     why = _why_not_measured(program, described)
+=======
+    say(f"rewritten in {time.perf_counter() - started:.1f} s: {len(rewrites)} rewrites")
+>>>>>>> 22f5c0f (Substitution joins the default where the model decides; epilogues are priced in e-graphs; extraction in parts; parts behind a bias are one epilogue)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
     found = _found(program, better, strategies, request, budget)

@@ -1,13 +1,17 @@
-"""The searches in turn; where the model decides, also those below the graph level alone.
+"""The searches in turn; where the model decides, also some of them alone, and the best is taken.
 
-What a search of the graph level keeps may lead the others away from something better: two products
-made one by padding, say, of which derivation makes less than of the two. Measured programs have one
-order only: a second one would take as long as the first.
+What one search keeps may lead the others away from something better: two products made one by
+padding, say, of which derivation makes less than of the two. So what each graph search finds from
+the given program is compared with what they find in turn, and those below the graph level begin
+from the best and from the given program. Measured programs have one order only: a second one would
+take as long as the first.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...dialects.program import Program
 from ...passes.margins import ACCEPT
@@ -16,19 +20,52 @@ from .records import ComparisonRequest, Searched
 from .search_stage import run_searches
 from .strategies import Strategy
 
+# Of the time that is left, what the graph searches take together before others begin.
+_GRAPH = 0.6
+
 
 def search_in_best_order(
     program: Program, strategies: Sequence[Strategy], request: ComparisonRequest
 ) -> Searched:
-    """What the searches find in turn, or what those below the graph level find by themselves."""
-    found = run_searches(program, strategies, request)
-    names = {s.name for s in strategies if s.level == "graph"}
-    led = any(search["kept"] and search["strategy"] in names for search in found.searches)
+    """What the searches find in turn, or the best of what some of them find by themselves."""
+    graph = [s for s in strategies if s.level == "graph"]
     below = [s for s in strategies if s.level != "graph"]
+    if request.unmeasured is not None and len(graph) > 1:
+        first = _best_of_the_graph(program, graph, request)
+        if first.stop_reason == "interrupted":
+            return first
+        found = first.followed_by(run_searches(first.program, below, request))
+    else:
+        found = run_searches(program, strategies, request)
+    names = {s.name for s in graph}
+    led = any(search["kept"] and search["strategy"] in names for search in found.searches)
     stopped = found.stop_reason == "interrupted" or request.left <= 0.0
     if request.unmeasured is None or stopped or not (led and below):
         return found
-    other = run_searches(program, below, request)
+    return _better(found, run_searches(program, below, request), names, request)
+
+
+def _best_of_the_graph(
+    program: Program, graph: Sequence[Strategy], request: ComparisonRequest
+) -> Searched:
+    """What the graph searches find in turn, or one of them alone that would not begin there."""
+    now = time.perf_counter()
+    part = replace(request, end=now + (request.end - now) * _GRAPH)
+    found = run_searches(program, graph, part)
+    for number, strategy in enumerate(graph[1:], 1):
+        before = {s.name for s in graph[:number]}
+        led = any(s["kept"] and s["strategy"] in before for s in found.searches)
+        if not led or found.stop_reason == "interrupted" or part.left <= 0.0:
+            break
+        names = {s.name for s in graph} - {strategy.name}
+        found = _better(found, run_searches(program, [strategy], part), names, request)
+    return found
+
+
+def _better(
+    found: Searched, other: Searched, names: set[str], request: ComparisonRequest
+) -> Searched:
+    """What was found, or what was found without the searches of these names if it takes less."""
     first, second = (_seconds(one.program, request) for one in (found, other))
     names_run = dict.fromkeys((*found.seconds, *other.seconds))
     seconds = {n: found.seconds.get(n, 0.0) + other.seconds.get(n, 0.0) for n in names_run}

@@ -58,6 +58,16 @@ class Searched:
     searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # likewise
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
+    def followed_by(self, later: Searched) -> Searched:
+        """Both as one, the later having begun where this one ended."""
+        return Searched(
+            later.program,
+            self.rewrites + later.rewrites,
+            self.rejected + later.rejected,
+            self.searches + later.searches,
+            {**self.seconds, **later.seconds},
+        )
+
     @property
     def entries(self) -> dict[str, Any]:
         """What a report says of the searches, and of how many the result was refused."""

@@ -3,7 +3,7 @@
 To add one: write `search(program, costs, limits) -> SearchResult` (passes/search_result.py) in a
 folder of passes/, and add its line to `STRATEGIES` below, at its place in the order:
 
-    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), GUARDED),
+    Strategy("substitute", "graph", 1.0, plain("passes.substitution.strategy:search"), GUARDED),
 
 That is all. `optimize` calls it with the best program so far and its share of the budget, measures
 the result against that program where the target runs here, keeps the faster one, and reports. A
@@ -41,6 +41,7 @@ class Strategy:
         floats: the most that its rewrites do to floats. It leaves out by itself what
             `Limits.floats` does not allow.
         by_default: whether it is part of `optimize`, or runs only when named.
+        where_modelled: whether it is part of `optimize` where the model decides.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Strategy:
     search: Search
     floats: Floats
     by_default: bool = True
+    where_modelled: bool = True
 
 
 def plain(reference: str) -> Search:
@@ -80,23 +82,26 @@ def _load(reference: str) -> Any:
 
 # In the order they run: those of the graph level first, since the others leave it.
 STRATEGIES: tuple[Strategy, ...] = (
-    # By name only: on no zoo model did it find a program that costs the cpu less than saturation's,
-    # and it takes longer where nothing gains (docs/commands.md has the table).
-    Strategy(
-        "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
-    ),
     Strategy("saturate", "graph", 1.0, plain("passes.saturation.strategy:search"), ROUNDING),
+    # Not where programs are measured: on no zoo model did it find one that costs the cpu less than
+    # saturation's, and it takes longer where nothing gains (docs/commands.md has the table).
+    Strategy(
+        *("substitute", "graph", 1.0),
+        *(plain("passes.substitution.strategy:search"), ROUNDING),
+        by_default=False,
+    ),
     Strategy("derive", "algebra", 2.0, measuring("passes.derivation.propose:search"), GUARDED),
     Strategy("mutate", "algebra", 2.0, measuring("passes.partial.propose:search"), GUARDED),
 )
 
 
-def chosen(name: str, level: str) -> tuple[Strategy, ...]:
+def chosen(name: str, level: str, measured: bool = True) -> tuple[Strategy, ...]:
     """The strategies that names select, limited to those that keep a program at `level`.
 
     Args:
         name: of one, of several with commas between them, or `optimize`: those by default. They
             run in the order of `STRATEGIES`.
+        measured: whether programs are measured, or the model decides.
 
     Raises:
         UserError: a name is unknown.
@@ -106,7 +111,8 @@ def chosen(name: str, level: str) -> tuple[Strategy, ...]:
     for part in names:
         if part != EVERY and part not in known:
             _refuse(part, (EVERY, *known))
-    found = tuple(s for s in STRATEGIES if s.name in names or (EVERY in names and s.by_default))
+    every = [s for s in STRATEGIES if (s.by_default if measured else s.where_modelled)]
+    found = tuple(s for s in STRATEGIES if s.name in names or (EVERY in names and s in every))
     return tuple(s for s in found if level != "graph" or s.level == "graph")
 
 

@@ -53,3 +53,20 @@ func.func @main(%x: tensor<7x9xf32>, %h: tensor<7x5xf32>, %w: tensor<9x6xf32>, %
   %r = algebra.scope (m: 7, n: 2) exp(%p[m, n + 4] + %o[m, n + 4]) : tensor<7x2xf32>
   func.return %q, %r : tensor<7x4xf32>, tensor<7x2xf32>
 }
+
+// -----
+
+// What the whole product goes through first does not hinder it, nor does a dim of one place, which
+// the parts read at 0.
+// CHECK-LABEL: func.func @main
+// CHECK:      %d = algebra.scope (n: 1, m: 7, f: 6) %p[n, m, f] + %b[f] : tensor<1x7x6xf32>
+// CHECK-NEXT: [[ALL:%\w+]] = algebra.scope (n: 1, m: 7, f: 6) max(%d[n, m, f], 0.0) : tensor<1x7x6xf32>
+// CHECK-NEXT: %q = algebra.scope (n: 1, m: 7, f: 4) [[ALL]][n, m, f] : tensor<1x7x4xf32>
+// CHECK-NEXT: %r = algebra.scope (n: 1, m: 7, f: 2) [[ALL]][n, m, f + 4] : tensor<1x7x2xf32>
+func.func @main(%x: tensor<1x7x9xf32>, %w: tensor<9x6xf32>, %b: tensor<6xf32>) -> (tensor<1x7x4xf32>, tensor<1x7x2xf32>) {
+  %p = algebra.scope (n: 1, m: 7, f: 6) sum (k: 9) %x[n, m, k] * %w[k, f] : tensor<1x7x6xf32>
+  %d = algebra.scope (n: 1, m: 7, f: 6) %p[n, m, f] + %b[f] : tensor<1x7x6xf32>
+  %q = algebra.scope (n: 1, m: 7, f: 4) max(%d[0, m, f], 0.0) : tensor<1x7x4xf32>
+  %r = algebra.scope (n: 1, m: 7, f: 2) max(%d[0, m, f + 4], 0.0) : tensor<1x7x2xf32>
+  func.return %q, %r : tensor<1x7x4xf32>, tensor<1x7x2xf32>
+}

@@ -30,6 +30,8 @@ class AlgebraJoinParts(ModulePass):
     side by side along one dim, and go through the same functions. Where these read weights, each
     part may read its own: side by side they are one weight.
 
+    What the whole product goes through first, its bias say, does not hinder that.
+
     Before:
 
         %p = algebra.scope (m: 74, n: 6) sum (k: 9) %x[m, k] * %w[k, n] : tensor<74x6xf32>
@@ -51,13 +53,28 @@ class AlgebraJoinParts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Join, then again what the joined parts go through next."""
         constants, block = constant_values(op), main_of(op).body.block
-        wholes = [s for s in block.ops if isinstance(s, ScopeOp) and s.is_sum]
+        wholes = [_with_epilogue(s) for s in block.ops if isinstance(s, ScopeOp) and s.is_sum]
         while wholes:
             # One after the other: what adds parts of two products is joined with the first.
             joined = [_joined(whole, constants) for whole in wholes]
-            wholes = [whole for whole in joined if whole is not None]
+            wholes = [_with_epilogue(whole) for whole in joined if whole is not None]
             if wholes:
                 AlgebraInlineCopies().apply(ctx, op)
+
+
+def _with_epilogue(whole: ScopeOp) -> ScopeOp:
+    """The last of the elementwise scopes that a whole goes through undivided, or itself."""
+    while len(uses := list(whole.result.uses)) == 1:
+        reader = uses[0].operation
+        if not isinstance(reader, ScopeOp) or not reader.is_pointwise or copied(reader):
+            break
+        if reader.traversal != whole.traversal:
+            break
+        moves = {_moves(read, reader) for read in reader.reads_of(whole.result)}
+        if moves != {(Index(0),) * len(whole.traversal)}:
+            break
+        whole = reader
+    return whole
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,15 @@ class _Parts:
         return len(self.scopes)
 
 
+def _moves(read: Read, reader: ScopeOp) -> tuple[Index, ...]:
+    """Each index of a read less the reader's iterator; where there is one place, both are 0."""
+    here = [
+        Index(0) if n == 1 else k
+        for n, k in zip(reader.traversal, iterators(len(reader.traversal)), strict=True)
+    ]
+    return tuple(e.substitute(here) - k for e, k in zip(read.index, here, strict=True))
+
+
 def _parts_of(product: ScopeOp) -> _Parts | None:
     """The readers of a product as its parts; None if they are not, or if nothing is computed."""
     readers = list(dict.fromkeys(use.operation for use in product.result.uses))
@@ -88,10 +114,12 @@ def _parts_of(product: ScopeOp) -> _Parts | None:
     found: dict[int, ScopeOp] = {}
     dims = set[int]()
     for scope in scopes:
-        index = {read.index for read in scope.reads() if read.source is product.result}
-        if len(index) != 1 or len(scope.traversal) != len(shape):
+        if len(scope.traversal) != len(shape):
             return None
-        moves = [e - k for e, k in zip(index.pop(), iterators(len(shape)), strict=True)]
+        ways = {_moves(read, scope) for read in scope.reads_of(product.result)}
+        if len(ways) != 1:
+            return None
+        (moves,) = ways
         dims |= {k for k, n in enumerate(scope.traversal) if n != shape[k]}
         start = sum(move.constant for move in moves)
         if len(dims) != 1 or start in found or any(m.terms for m in moves):
@@ -118,7 +146,8 @@ def _join(product: ScopeOp, parts: _Parts, constants: set[SSAValue]) -> ScopeOp 
     """The scope of the whole, whose parts the scopes now are; None if there is none."""
     elements = {element_of(scope.result) for scope in parts.scopes}
     joiner = _Joiner(product, parts, constants)
-    expr = joiner.joined([_moved(scope, parts.places(k)) for k, scope in enumerate(parts.scopes)])
+    moved = [_moved(scope, parts.places(k), product) for k, scope in enumerate(parts.scopes)]
+    expr = joiner.joined(moved)
     place = next(op for op in _block(product).ops if op in parts.scopes)
     late = [] if expr is None else _late([expr, *joiner.made], place, joiner.made)
     if expr is None or len(elements) != 1 or any(op.results[0] not in constants for op in late):
@@ -148,10 +177,13 @@ def _block(op: Operation) -> Block:
     return block
 
 
-def _moved(scope: ScopeOp, places: Sequence[Index]) -> Expr:
+def _moved(scope: ScopeOp, places: Sequence[Index], product: ScopeOp) -> Expr:
     """What a part computes, over the iterators of the whole."""
+    here = tuple(iterators(len(places)))
 
     def moved(read: Read) -> Read:
+        if read.source is product.result:
+            return replace(read, index=here)
         return replace(read, index=tuple(e.substitute(places) for e in read.index))
 
     return map_reads(scope.expr(), moved)

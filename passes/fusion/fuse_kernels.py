@@ -31,7 +31,7 @@ STACK_BYTES = 1 << 20
 # Threads share rows; fusing down to fewer rows would leave threads idle.
 LEAST_ROWS = 4
 # Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
-MOST_SCOPES = 16
+MOST_SCOPES = 32
 # Operations of a product per byte of the intermediate and of the result. Above this, storing the
 # value is better: alone, a product is computed a block of rows at a time, within a row it is not.
 MOST_WORK = 4.0

@@ -5,7 +5,8 @@
           sum of x_n over the e-nodes of a class with operand d  <=  y_d       (0 <= y <= 1)
 
 x is 0 or 1. One constraint for all e-nodes of a class that share an operand is tighter than one for
-each. Nothing more is needed if cycles were filtered. Else they are forbidden in each strongly
+each. If cycles were filtered nothing more is needed, and each part of the problem (parts.py) is a
+program of its own. Else they are forbidden in each strongly
 connected component by itself: one row a cycle where they are few, else by TENSAT's ordering
 variables t: t_c >= t_d + 1 - M (1 - x_n), M being the component's size. The cost of what comes back
 is always recomputed.
@@ -23,6 +24,7 @@ import numpy as np
 
 from ...dialects.types import Array
 from .highs import IntegerProgram, solve_within
+from .parts import parts_of
 from .problem import Choice, Problem
 
 if TYPE_CHECKING:
@@ -61,6 +63,29 @@ def solve(
         start: a choice without a cycle: the warm start, and the answer if nothing is better.
         loops: where the problem has cycles, to forbid them.
     """
+    if loops:
+        return _whole(problem, start, seconds, loops, mebibytes)
+    begun, choice, missing, optimal = time.perf_counter(), dict(start), 0.0, True
+    for part in parts_of(problem):
+        left = max(seconds - (time.perf_counter() - begun), 0.0)
+        own = {c: start[c] for c in part.nodes if c in start}
+        found = _whole(part, own, left, (), mebibytes)
+        choice |= found.choice
+        missing += found.gap * found.cost
+        optimal = optimal and found.optimal
+    cost = problem.cost(choice)
+    gap = missing / cost if cost else 0.0
+    return Solution(choice, cost, gap, optimal, time.perf_counter() - begun)
+
+
+def _whole(
+    problem: Problem,
+    start: Choice,
+    seconds: float,
+    loops: Sequence[CyclicComponent],
+    mebibytes: float,
+) -> Solution:
+    """One integer program."""
     begun = time.perf_counter()
     first = problem.cost(start)
     if first == 0.0:
@@ -76,7 +101,7 @@ def solve(
         if recomputed < cost:
             choice, cost = found, recomputed
     bound = min(answer.bound * first, cost)
-    gap = (cost - bound) / cost
+    gap = (cost - bound) / cost if cost else 0.0
     return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, time.perf_counter() - begun)
 
 

@@ -12,6 +12,7 @@ from ...dialects.graph.shaping import SplitOp
 from ..rules.op_table import Head
 from .cycles import acyclic
 from .egraph import PROJECT, EGraph, ENode
+from .epilogues import Epilogues
 from .price import NodePrices
 
 Choice: TypeAlias = dict[int, int]
@@ -103,6 +104,8 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
     An e-node that is its own operand is left out. A split of one part of another split along its
     axis stands there twice: decoding makes both one where nothing else reads that part, so, on the
     other split in place of the part, it costs nothing.
+
+    Where kernels are priced, what a product may write with its result costs little.
     """
     nodes, operands, costs = (
         dict[int, list[ENode]](),
@@ -111,6 +114,7 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
     )
     reached, stack = set[int](), list(roots)
     wanted, classes = tuple(dict.fromkeys(stack)), graph.classes()
+    epilogues = Epilogues.of(graph, prices)
     while stack:
         klass = stack.pop()
         if klass in reached:
@@ -123,7 +127,7 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
                 continue
             nodes[klass].append(node)
             operands[klass].append(children)
-            costs[klass].append(prices.of(graph, node))
+            costs[klass].append(epilogues.price(node))
             stack += children
         for node, whole in _continued(graph, classes, klass):
             nodes[klass].append(node)

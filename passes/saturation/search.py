@@ -370,13 +370,12 @@ def search(
     settled = replace(given, rules=chosen, caps=replace(given.caps, seconds=limits.seconds))
     better, table = program.clone(), OpTable(context)
     outcome = saturate_block(better.main.body.block, table, NodePrices(table, costs), settled)
-    before, after = costs.program(program).seconds, costs.program(better).seconds
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
-    if not outcome.changed or after > before:
-        result = SearchResult(program.clone(), stop, [], rejected)
-    else:
-        applied = _applied(outcome, (*chosen, *settled.added), after - before)
+    if outcome.changed:
+        applied = _applied(outcome, (*chosen, *settled.added), outcome.after - outcome.before)
         result = SearchResult(better, stop, applied, rejected)
+    else:
+        result = SearchResult(program.clone(), stop, [], rejected)
     result.curve, result.matches = outcome.curve, dict(outcome.saturation.applied)
     return result
 

@@ -31,8 +31,11 @@ _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", 
 # The generated rules' part of the seconds: after the laws they gain on few programs, and seldom end
 # before their limits.
 _GENERATED = 0.25
+# Seconds of one extraction at most. Programs that fall apart take one; what others gain after that
+# is next to nothing.
+_EXTRACTION = 5.0
 # The part in which the laws must end together with those that take ops apart.
-_EXPANSIVE = 0.25
+_EXPANSIVE = 0.5
 
 
 def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
@@ -96,7 +99,8 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> S
     from .search import SaturationSettings
     from .search import search as saturated
 
-    settings = SaturationSettings(added=tuple(r for r in rules if r in limits.rules))
+    added = tuple(r for r in rules if r in limits.rules)
+    settings = SaturationSettings(added=added, extract_seconds=_EXTRACTION)
     others = tuple(r for r in rules if r not in limits.rules)
     result = saturated(program, costs, limits, rules=others, settings=settings)
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.

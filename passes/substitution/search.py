@@ -69,6 +69,7 @@ class SubstitutionSettings:
     Attributes:
         alpha: programs that cost up to this much times the best are looked at.
         programs: how many programs are taken out of the queue (TASO's n).
+        patience: how many of them after the best; 0 for any number.
         rejected: how many of the best alternatives not taken are reported.
         alternatives: how many of the next best programs are returned.
         layouts: whether the layouts of products are searched as well (layouts.py).
@@ -77,6 +78,7 @@ class SubstitutionSettings:
     rules: tuple[Rule, ...] = ()
     alpha: float = 1.05
     programs: int = 1000
+    patience: int = 0
     rejected: int = 10
     alternatives: int = 2
     layouts: bool = True
@@ -242,8 +244,10 @@ class Search:
     def _over(self, taken: int) -> StopReason | None:
         if time.perf_counter() > self._end:
             return "time"
+        patience = self.settings.patience or taken
         over = taken >= self.settings.programs or self.worked_out >= self.limits.steps
-        return "steps" if over else None
+        best = self._curve[-1][1] if self._curve else 0
+        return "steps" if over or taken - best > patience else None
 
     def _pop(self, best: float, fingerprints: set[int]) -> State | None:
         """The cheapest program not seen before, without its replacements; None at the end."""

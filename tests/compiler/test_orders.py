@@ -73,3 +73,57 @@ def test_the_first_order_stays_where_it_is_as_good(monkeypatch: pytest.MonkeyPat
 
 def test_measured_programs_have_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked(monkeypatch, both=2.0, below=1.0, unmeasured=None)[1]) == 1
+
+
+def with_substitution(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float]
+) -> tuple[Searched, list[list[str]]]:
+    """What is returned and what ran, where programs made by these searches take so long."""
+    ran: list[list[str]] = []
+
+    def run(given: Program, strategies: Sequence[Strategy], request: Any) -> Searched:
+        names = [strategy.name for strategy in strategies]
+        ran.append(names)
+        mark = given.module.attributes["test.by"]
+        assert isinstance(mark, StringAttr)
+        made = program(",".join(filter(None, (mark.data, *names))))
+        searches = [{"strategy": n, "kept": True, "reason": "", "stop_reason": "x"} for n in names]
+        return Searched(made, [{"rule": n} for n in names], [], searches, dict.fromkeys(names, 1.0))
+
+    def taken(made: Program, request: Any) -> float:
+        mark = made.module.attributes["test.by"]
+        assert isinstance(mark, StringAttr)
+        return seconds[mark.data]
+
+    monkeypatch.setattr(orders, "run_searches", run)
+    monkeypatch.setattr(orders, "_seconds", taken)
+    target = target_named("h100")
+    request = ComparisonRequest(target, Costs(target), 0, None, 1e12, "no GPU")  # pyright: ignore
+    strategies = chosen("saturate,substitute,derive", "kernel")
+    return search_in_best_order(program(), strategies, request), ran
+
+
+def test_a_graph_search_alone_may_be_better_than_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {"saturate,substitute": 3.0, "substitute": 2.0, "substitute,derive": 1.5}
+    found, ran = with_substitution(monkeypatch, {**seconds, "derive": 1.6})
+    assert ran == [["saturate", "substitute"], ["substitute"], ["derive"], ["derive"]]
+    assert [rewrite["rule"] for rewrite in found.rewrites] == ["substitute", "derive"]
+    kept = [(s["strategy"], s["kept"]) for s in found.searches]
+    assert kept == [("saturate", False), ("substitute", True), ("derive", True)]
+    assert found.seconds == {"saturate": 1.0, "substitute": 2.0, "derive": 2.0}
+
+
+def test_graph_searches_in_turn_stay_where_they_are_as_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {"saturate,substitute": 2.0, "substitute": 2.0, "saturate,substitute,derive": 1.5}
+    found, _ = with_substitution(monkeypatch, {**seconds, "derive": 1.6})
+    assert [r["rule"] for r in found.rewrites] == ["saturate", "substitute", "derive"]
+
+
+def test_substitution_is_part_of_optimize_where_the_model_decides() -> None:
+    modelled = [s.name for s in chosen("optimize", "kernel", measured=False)]
+    assert modelled == ["saturate", "substitute", "derive", "mutate"]
+    assert "substitute" not in [s.name for s in chosen("optimize", "kernel")]

@@ -94,7 +94,7 @@ def test_generated_rules_go_on_from_what_laws_found(monkeypatch: pytest.MonkeyPa
     assert "then" in result.looked_at and result.applied
     (before, first), (after, second) = asked
     assert after == sum(1 for _ in result.program.main.body.block.ops) and before <= after + 2
-    assert first == LIMITS.seconds / 4 and second <= LIMITS.seconds / 4
+    assert first == LIMITS.seconds / 2 and second <= LIMITS.seconds / 4
 
 
 def test_no_rule_set_begins_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,13 @@ def count(program: Program, name: str) -> int:
     return sum(op.name == name for op in program.main.body.block.ops)
 
 
-def products(number: int, size: int = 256) -> Program:
+def products(number: int, size: int = 256, relu: bool = True) -> Program:
     b = GraphBuilder()
     x = b.input("x", (64, size))
     for k in range(number):
         w = b.weight(f"w{k}", np.full((size, size), k, np.float32))
-        b.output(f"y{k}", b.relu(b.matmul(x, w)))
+        y = b.matmul(x, w)
+        b.output(f"y{k}", b.relu(y) if relu else y)
     return b.build()
 
 
@@ -152,9 +153,15 @@ def test_a_refused_step_does_not_go_on_from_another_fold(cycles) -> None:
     assert evaluate(outcome.encoded.graph, OpTable(), leaves, arrays) == []
 
 
+def test_an_activation_of_a_product_costs_little_beside_the_product() -> None:
+    outcome = saturate(program := products(2), MERGE)
+    assert count(program, "graph.matmul") == 1
+    assert outcome.after < H100.program(products(2, relu=False)).seconds
+
+
 @pytest.mark.parametrize("number", (3, 4, 6))
 def test_splits_of_splits_cost_what_the_one_split_costs_that_is_written(number: int) -> None:
-    program = products(number)
+    program = products(number, relu=False)
     outcome = saturate(program, MERGE)
     program.module.verify()
     assert count(program, "graph.split") == 1
