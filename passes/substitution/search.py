@@ -246,8 +246,7 @@ class Search:
             return "time"
         patience = self.settings.patience or taken
         over = taken >= self.settings.programs or self.worked_out >= self.limits.steps
-        best = self._curve[-1][1] if self._curve else 0
-        return "steps" if over or taken - best > patience else None
+        return "steps" if over or taken - self._curve[-1][1] > patience else None
 
     def _pop(self, best: float, fingerprints: set[int]) -> State | None:
         """The cheapest program not seen before, without its replacements; None at the end."""

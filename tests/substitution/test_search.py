@@ -20,7 +20,7 @@ from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.search_result import Limits, SearchResult
-from isoform.passes.substitution.search import SubstitutionSettings, search
+from isoform.passes.substitution.search import SubstitutionSettings, search, search_block
 
 BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))
 SMALL_BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
@@ -110,3 +110,12 @@ def test_nothing_to_gain_gives_the_input_back() -> None:
     program, result = searched("tensat-bert", (), SMALL_BERT)
     assert result.applied == []
     assert result.program.module.is_structurally_equivalent(program.module)
+
+
+def test_a_search_with_patience_ends_some_programs_after_the_best() -> None:
+    block = api.improve(zoo.build("nasrnn", steps=2, width=32)).main.body.block
+    costs = Costs(target_named("h100"))
+    settings = SubstitutionSettings(BY_HAND, 1.05, 60, patience=5)
+    found, _, _ = search_block(block, costs, Limits(60.0), settings)
+    assert found.stop_reason == "steps" and found.taken < 60
+    assert found.taken == found.curve[-1][1] + 6
