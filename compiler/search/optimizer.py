@@ -187,12 +187,7 @@ def optimize(
     costs = load_costs(here, cost_file)
     own = UserPasses(pipeline, allow_unproved, budget)
     better, steps, rewrites, rejected = _rewritten(program, own, costs, options.floats)
-<<<<<<< HEAD
     say(f"rewrite: {len(rewrites)} rewrites in {time.perf_counter() - started:.1f} s")
-    why = _why_not_measured(program, described)
-=======
-    say(f"rewritten in {time.perf_counter() - started:.1f} s: {len(rewrites)} rewrites")
->>>>>>> 22f5c0f (Substitution joins the default where the model decides; epilogues are priced in e-graphs; extraction in parts; parts behind a bias are one epilogue)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
     found = _found(program, better, strategies, request, budget)

@@ -4,6 +4,7 @@ The rules are written by hand for these tests (by_hand.rules); what ships comes 
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,13 @@ from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.search_result import Limits, SearchResult
-from isoform.passes.substitution.search import SubstitutionSettings, search, search_block
+from isoform.passes.substitution.layouts import unfold_transposes
+from isoform.passes.substitution.search import (
+    SubstitutionSettings,
+    both_ways,
+    search,
+    search_block,
+)
 
 BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))
 SMALL_BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
@@ -114,8 +121,10 @@ def test_nothing_to_gain_gives_the_input_back() -> None:
 
 def test_a_search_with_patience_ends_some_programs_after_the_best() -> None:
     block = api.improve(zoo.build("nasrnn", steps=2, width=32)).main.body.block
+    unfold_transposes(block)
+    settings = SubstitutionSettings(both_ways(BY_HAND), 1.05, 60)
+    impatient = replace(settings, patience=5)
     costs = Costs(target_named("h100"))
-    settings = SubstitutionSettings(BY_HAND, 1.05, 60, patience=5)
-    found, _, _ = search_block(block, costs, Limits(60.0), settings)
-    assert found.stop_reason == "steps" and found.taken < 60
-    assert found.taken == found.curve[-1][1] + 6
+    whole, ended = (search_block(block, costs, Limits(60.0), s)[0] for s in (settings, impatient))
+    assert (whole.taken, ended.stop_reason) == (60, "steps")
+    assert ended.taken == ended.curve[-1][1] + 6 < 60
