@@ -6,8 +6,8 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import reduce
@@ -24,22 +24,28 @@ from ..dialects.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from ..lowering.algebra_to_kernel.table import LibraryKernel
+    from ..lowering.targets import Target as Machine
 
 T = TypeVar("T")
 
 PLUGIN_MODULE = "isoform_plugin_"
-LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS")
+LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS", "MACHINES")
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """The definitions that a plug-in file adds."""
+    """The definitions that a plug-in file adds.
+
+    Attributes:
+        targets: what isoform-opt prints for; machines: what programs are optimised for.
+    """
 
     path: str
     dialects: tuple[Dialect, ...]
     passes: tuple[type[ModulePass], ...]
     targets: tuple[type[Target], ...]
     kernels: tuple[LibraryKernel, ...] = ()
+    machines: tuple[Machine, ...] = ()
 
 
 def load_plugin(path: str) -> Plugin:
@@ -57,6 +63,7 @@ def load_plugin(path: str) -> Plugin:
         _classes(module, "PASSES", ModulePass, path),
         _classes(module, "TARGETS", Target, path),
         _kernels(module, path),
+        _machines(module, path),
     )
 
 
@@ -68,16 +75,31 @@ def _kernels(module: ModuleType, path: str) -> tuple[LibraryKernel, ...]:
     return _instances(module, "KERNELS", LibraryKernel, path)
 
 
+def _machines(module: ModuleType, path: str) -> tuple[Machine, ...]:
+    if not hasattr(module, "MACHINES"):
+        return ()
+    from ..lowering.targets import Target as Machine
+
+    return _instances(module, "MACHINES", Machine, path)
+
+
 @contextmanager
 def kernels_of(plugins: Sequence[Plugin]) -> Generator[None]:
-    """Register the library kernels of these plug-ins in the block."""
-    kernels = [kernel for plugin in plugins for kernel in plugin.kernels]
-    if not kernels:
-        yield
-        return
-    from ..lowering.algebra_to_kernel.table import adding
+    """Register the library kernels and machines of these plug-ins in the block.
 
-    with adding(kernels):
+    Raises: UserError where a machine's name is taken.
+    """
+    kernels = [kernel for plugin in plugins for kernel in plugin.kernels]
+    machines = [machine for plugin in plugins for machine in plugin.machines]
+    with ExitStack() as stack:
+        if kernels:
+            from ..lowering.algebra_to_kernel.table import adding
+
+            stack.enter_context(adding(kernels))
+        if machines:
+            from ..lowering.targets import adding_targets
+
+            stack.enter_context(adding_targets(machines))
         yield
 
 
@@ -117,9 +139,9 @@ def extend(universe: Universe, plugin: Plugin) -> Universe:
 
     Raises: UserError where a name is taken.
     """
-    dialects = {d.name: (lambda d=d: d) for d in plugin.dialects}
-    passes = {p.name: (lambda p=p: p) for p in plugin.passes}
-    targets = {t.name: (lambda t=t: t) for t in plugin.targets}
+    dialects = {d.name: _giving(d) for d in plugin.dialects}
+    passes = {p.name: _giving(p) for p in plugin.passes}
+    targets = {t.name: _giving(t) for t in plugin.targets}
     for kind, new, old in (
         ("dialect", dialects, universe.all_dialects),
         ("pass", passes, universe.all_passes),
@@ -134,6 +156,11 @@ def extend(universe: Universe, plugin: Plugin) -> Universe:
         all_targets=universe.all_targets | targets,
         all_frontends=universe.all_frontends,
     )
+
+
+def _giving(value: T) -> Callable[[], T]:
+    """A factory without parameters: xDSL takes one with any, also with defaults, for a printer."""
+    return lambda: value
 
 
 def _execute(path: str) -> ModuleType:

@@ -2,12 +2,15 @@
 
 Figures of the GPUs are the vendors' (dense, no sparsity); the cpu's are those of one Zen 4 core
 with AVX-512 at about 3.6 GHz, measured by a register-blocked FMA loop and a stream copy. A target
-for another machine is `dataclasses.replace(TARGETS["cpu"], ...)`, or a cost file (docs/costs.md).
+for another machine is `dataclasses.replace(TARGETS["cpu"], ...)`, or a cost file (docs/costs.md);
+a plug-in lists it in MACHINES (examples/custom_target.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from ..dialects.errors import UserError, did_you_mean
@@ -116,13 +119,39 @@ _ALL = (
 TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}
 
 
+_ADDED: ContextVar[tuple[Target, ...]] = ContextVar("targets", default=())
+
+
+@contextmanager
+def adding_targets(machines: Sequence[Target]) -> Generator[None]:
+    """Add the machines of a plug-in in the block.
+
+    Raises:
+        UserError: a name is taken.
+    """
+    for machine in machines:
+        if machine.name in known_targets():
+            raise UserError(f"there is already a target '{machine.name}'")
+    token = _ADDED.set((*_ADDED.get(), *machines))
+    try:
+        yield
+    finally:
+        _ADDED.reset(token)
+
+
+def known_targets() -> Mapping[str, Target]:
+    """Our targets, and what plug-ins in use add."""
+    return {**TARGETS, **{target.name: target for target in _ADDED.get()}}
+
+
 def target_named(name: str) -> Target:
     """The target of that name.
 
     Raises:
         UserError: there is none.
     """
-    if name not in TARGETS:
-        hint = did_you_mean(name, TARGETS) or f"known: {', '.join(TARGETS)}"
+    known = known_targets()
+    if name not in known:
+        hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
         raise UserError(f"unknown target '{name}'", where="--target", hint=hint)
-    return TARGETS[name]
+    return known[name]
