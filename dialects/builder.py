@@ -43,6 +43,12 @@ class GraphBuilder(GraphOps):
         self._weight_values: dict[str, SSAValue] = {}
         self._defaults: set[str] = set()
 
+    def inside(self) -> GraphBuilder:
+        """A builder of a body, whose weights are this program's."""
+        found = GraphBuilder()
+        found.weights, found._location = self.weights, self._location
+        return found
+
     def input(
         self,
         name: str,

@@ -1,8 +1,9 @@
-"""Write loops and branches as ONNX's Loop and If.
+"""Write loops and branches as ONNX's Scan, Loop and If.
 
-A subgraph may read what is outside it, so captured values keep their outer names. Rows of scanned
-tensors are gathered by the iteration's number. What a body yields goes through an Identity: ONNX
-wants distinct outputs that are not inputs.
+A subgraph may read what is outside it, so captured values keep their outer names. A loop that
+`trips` alone ends and that scans a tensor is a Scan, if it does not read the iteration's number; in
+a Loop rows of scanned tensors are gathered by that number. What a body yields goes through an
+Identity: ONNX wants distinct outputs that are not inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def inner_ops(ops: Sequence[Operation]) -> list[Operation]:
 def write_control(writer: NodeWriter, op: ControlOp) -> None:
     """Write a node and its subgraphs."""
     if isinstance(op, LoopOp):
-        _write_loop(writer, op)
+        (_write_scan if _is_scan(op) else _write_loop)(writer, op)
         return
     captured = [writer.name(v) for v in op.captured]
     branches: list[onnx.GraphProto] = []
@@ -46,6 +47,30 @@ def write_control(writer: NodeWriter, op: ControlOp) -> None:
         [writer.name(r) for r in op.outputs],
         then_branch=branches[0],
         else_branch=branches[1],
+    )
+
+
+def _is_scan(op: LoopOp) -> bool:
+    decided = op.count is not None or op.start is not None or op.is_conditional
+    return bool(op.scanned) and not decided and op.body.block.args[0].first_use is None
+
+
+def _write_scan(writer: NodeWriter, op: LoopOp) -> None:
+    operands = [writer.name(v) for v in (*op.carried, *op.scanned)]
+    own = op.body.block.args[1 : 1 + len(operands)]
+    outer = [writer.name(v) for v in op.captured]
+    writer.names |= dict(zip(op.body.block.args[1 + len(operands) :], outer, strict=True))
+    inputs = [_info(writer.name(v), v) for v in own]
+    body = _graph(writer, "body", op.body, inputs, [])
+    back = [int(op.is_backward(k)) for k in range(len(op.scanned) + len(op.stacked))]
+    writer.emit(
+        "Scan",
+        operands,
+        [writer.name(r) for r in op.outputs],
+        body=body,
+        num_scan_inputs=len(op.scanned),
+        scan_input_directions=back[: len(op.scanned)],
+        scan_output_directions=back[len(op.scanned) :],
     )
 
 

@@ -1,7 +1,8 @@
 """Control flow decided at import time: `If` on a constant, loops with a constant count.
 
-dynamic_control.py handles what depends on data. No loop runs more than MAX_ITERATIONS times at
-import, and none makes many more nodes than MAX_UNROLLED.
+dynamic_control.py handles what depends on data. A loop of `regions.UNROLLED` iterations or more
+stays one, if its body has a form as one; others are unrolled. No loop runs more than MAX_ITERATIONS
+times at import, and none makes many more nodes than MAX_UNROLLED.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import numpy as np
 import onnx
 from xdsl.ir import SSAValue
 
+from ...dialects.control import LoopOp
 from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
 from ...dialects.types import element_of, shape_of
-from . import dynamic_control
+from . import dynamic_control, regions
 from .node import OnnxNode
+from .regions import SubgraphBody
+from .scan_loop import scan_loop
 from .sequences import sequence_map
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import OnnxValue
@@ -46,7 +50,7 @@ def branch(
 def loop(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """Unroll `Loop` if count and conditions are constants, otherwise keep it as an opaque node."""
+    """Unroll a short `Loop` if count and conditions are constants, otherwise keep a loop."""
     count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
     body = node.graph("body")
@@ -60,6 +64,10 @@ def loop(
         return dynamic_control.loop(importer, node, body, env, scope)
     if _key(node, body, env) in importer.undecided:
         return dynamic_control.loop(importer, node, body, env, scope)
+    if trips is not None and trips >= regions.UNROLLED and bool(going.ravel()[0]):
+        attempt = partial(dynamic_control.native_loop, importer, node, body, env, scope)
+        if (found := _attempted(importer, (*_key(node, body, env), trips), attempt)) is not None:
+            return found
     (mark, recorded), visited = importer.mark(), importer.visited[0]
     carried: list[OnnxValue] = [node.value(k) for k in range(2, len(node.inputs))]
     rows: list[list[OnnxValue]] = []
@@ -90,6 +98,28 @@ def loop(
     return [*carried, *_stacked(node, rows, [0] * outs)]
 
 
+def _attempted(
+    importer: Importing,
+    key: tuple[object, ...],
+    attempt: Callable[[], list[OnnxValue | None] | None],
+) -> list[OnnxValue | None] | None:
+    """A loop by an attempt to keep it; None, with nothing built, where it has no form as one.
+
+    What fails is not tried again: loops within loops would double the time with each.
+    """
+    if key in importer.unfit:
+        return None
+    mark, recorded = importer.mark()
+    try:
+        found = attempt()
+    except UserError:  # with its numbers known, each iteration may be possible by itself
+        found = None
+    if found is None:
+        importer.undo(mark, recorded)
+        importer.unfit.add(key)
+    return found
+
+
 def _endless(iterations: int) -> UserError:
     return UserError(f"it has no count, and has not ended after {iterations} iterations")
 
@@ -103,7 +133,7 @@ def _key(node: OnnxNode, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[
 def scan(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """Unroll `Scan`: its count is a static dim."""
+    """Unroll a short `Scan`, otherwise keep it as a loop: its count is a static dim."""
     if node.version < 9:
         return _batched_scan(importer, node, env, scope)
     body, scanned = node.graph("body"), node.int("num_scan_inputs", 1)
@@ -123,12 +153,18 @@ def scan(
         raise UserError("the scan inputs have different lengths", found=sorted(counts))
     (trips,) = counts
     scans = list(zip(sources, in_axes, in_directions, strict=True))
-    run = partial(run_graph, importer, body, outer=env, scope=scope)
-    carried, rows = _scanned(node, carried, scans, trips, run)
     directions = node.ints("scan_output_directions", [0] * outs)
     out_axes = node.ints("scan_output_axes", [0] * outs)
     if {len(directions), len(out_axes)} != {outs}:
         raise UserError("one axis and direction per scan output are needed", expected=outs)
+    if trips >= regions.UNROLLED:
+        kept = (node, SubgraphBody(importer, env, scope), scans, directions, out_axes)
+        if found := _attempted(importer, _key(node, body, env), partial(scan_loop, *kept)):
+            importer.outcomes += kept[1].importer.outcomes
+            importer.record(node, "native", (LoopOp.name,))
+            return list(found)
+    run = partial(run_graph, importer, body, outer=env, scope=scope)
+    carried, rows = _scanned(node, carried, scans, trips, run)
     columns = [[row[j] for row in rows] for j in range(outs)]
     columns = [c[::-1] if directions[j] else c for j, c in enumerate(columns)]
     importer.record(node, "composed")

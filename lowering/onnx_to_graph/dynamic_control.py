@@ -115,6 +115,27 @@ def loop(
     """A `control.loop`; an opaque node if the body has a node without native code.
 
     Raises:
+        UserError: as `native_loop`.
+    """
+    kept: list[Tensor] = []
+    found = native_loop(importer, node, body, env, scope, kept)
+    return _opaque(importer, node, env, scope, kept) if found is None else found
+
+
+def native_loop(
+    importer: Importing,
+    node: OnnxNode,
+    body: onnx.GraphProto,
+    env: Env,
+    scope: CallContext,
+    types: list[Tensor] | None = None,
+) -> list[OnnxValue | None] | None:
+    """A `control.loop`; None if the body has a node without native code.
+
+    Args:
+        types: then gets the types of the results.
+
+    Raises:
         UserError: a value changes its type between iterations, or a scan output has a
             data-dependent number of rows.
     """
@@ -128,9 +149,10 @@ def loop(
     ends, rows = values[1 : len(node.inputs) - 1], values[len(node.inputs) - 1 :]
     trips = _trips(node, results[0]) if rows else None
     if not inside.is_native:
-        types = [tensor_type(v) for v in ends]
-        stacked = [_rows(trips or 0, tensor_type(v)) for v in rows]
-        return _opaque(importer, node, env, scope, [*types, *stacked])
+        if types is not None:
+            types += [tensor_type(v) for v in ends]
+            types += [_rows(trips or 0, tensor_type(v)) for v in rows]
+        return None
     importer.outcomes += inside.importer.outcomes
     importer.record(node, "native", (LoopOp.name,))
     count = node.known(0) if node.has(0) else None

@@ -129,17 +129,18 @@ class Importer:
         # Shared with separate imports:
         self.visited = [0]
         self.undecided: set[tuple[bytes, tuple[bool, ...]]] = set()
+        self.unfit: set[tuple[object, ...]] = set()
 
     def apart(self) -> Importer:
         """An import into a separate program, which finds the types of a loop."""
         found = Importer(self.model, self.fixed, self.values)
-        found.visited, found.undecided = self.visited, self.undecided
+        found.visited, found.undecided, found.unfit = self.visited, self.undecided, self.unfit
         return found
 
     def inside(self) -> Importer:
         """An import of a body, whose weights are this program's."""
         found = self.apart()
-        found.build.weights, found._weight_names = self.build.weights, self._weight_names
+        found.build, found._weight_names = self.build.inside(), self._weight_names
         return found
 
     def is_padded(self, value: SSAValue | None) -> bool:

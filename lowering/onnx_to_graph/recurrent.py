@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM, unrolled over their static number of steps.
+"""RNN, GRU and LSTM: a loop over their steps for each direction; unrolled if there are few.
 
 In a batch of rows of different lengths all rows run all steps. Beyond its length a row keeps its
 state, and its result is 0. How gaps of the specification are read: docs/onnx-disagreements.md.
@@ -7,19 +7,21 @@ state, and its result is 0. How gaps of the specification are read: docs/onnx-di
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.opaque_kernels.recurrent import ACTIVATIONS, parameters
-from ...dialects.types import shape_of
+from ...dialects.types import element_of, shape_of, tensor, tensor_type
+from . import regions
 from .node import OnnxNode
+from .regions import BodyBuilder, LoopParts
 from .shaping import sliced
 from .values import NotNative
 
-# A program with more steps would be unreadable; such nodes stay opaque.
-MAX_STEPS = 512
 State = tuple[SSAValue, ...]
 Function = Callable[[OnnxNode, SSAValue], SSAValue]
 
@@ -55,26 +57,68 @@ def recurrent(
         if order is None:
             raise UserError("direction is forward, reverse or bidirectional")
         functions = _functions(node, defaults, len(order))
-        if not 0 < steps <= MAX_STEPS:
+        if steps == 0:
             raise NotNative
         hidden = shape_of(node[2])[-1]
         lengths = Lengths(node, steps, batch, hidden)
-        rows: list[list[SSAValue]] = []
+        walk = _unrolled if steps < regions.UNROLLED else _looped
+        rows: list[SSAValue] = []
         finals: list[State] = []
         for d, sign in enumerate(order):
             mine = functions[d * len(defaults) : (d + 1) * len(defaults)]
             direction = _direction(node, x, d, gates, hidden, mine)
             state = tuple(_initial(node, k, d, batch, hidden, batch_first) for k in (5, 6)[:states])
-            outputs: list[SSAValue] = []
-            for t in range(steps)[::sign]:
-                after = step(node, direction, _at(node, direction.inputs, t), state)
-                outputs.append(lengths.cut(t, after[0], None))
-                state = tuple(lengths.cut(t, a, b) for a, b in zip(after, state, strict=True))
-            rows.append(outputs[::sign])
+            made, state = walk(node, step, direction, state, lengths, sign)
+            rows.append(node.reshape(made, [steps, 1, batch, hidden]))
             finals.append(tuple(lengths.cut(0, part, None) for part in state))
         return _results(node, rows, finals, batch_first)
 
     return convert
+
+
+def _unrolled(
+    node: OnnxNode, step: Step, direction: Direction, state: State, lengths: Lengths, sign: int
+) -> tuple[SSAValue, State]:
+    """The results of all steps, stacked, and the last state."""
+    outputs: list[SSAValue] = []
+    steps, batch, _ = shape_of(direction.inputs)
+    for t in range(steps)[::sign]:
+        after = step(node, direction, _row(node, direction.inputs, t), state)
+        outputs.append(lengths.cut(t, after[0], None))
+        state = tuple(lengths.cut(t, a, b) for a, b in zip(after, state, strict=True))
+    rows = [node.reshape(h, [1, batch, direction.hidden]) for h in outputs[::sign]]
+    return node.build.concat(*rows, axis=0), state
+
+
+def _looped(
+    node: OnnxNode, step: Step, direction: Direction, state: State, lengths: Lengths, sign: int
+) -> tuple[SSAValue, State]:
+    """As `_unrolled`, by a loop whose body is one step."""
+    body = BodyBuilder(node.build.inside())
+    inner = OnnxNode(node.proto, node.version, node.inputs, body.build, node.fresh)
+    steps, batch, width = shape_of(direction.inputs)
+    number = body.argument(tensor([], i64), "step")
+    before = tuple(body.argument(tensor_type(v), "state") for v in state)
+    row = body.argument(tensor([batch, width], element_of(direction.inputs)), "x")
+    inside = replace(
+        direction,
+        recurrent=body.capture(direction.recurrent),
+        bias=None if direction.bias is None else body.capture(direction.bias),
+        peepholes=None if direction.peepholes is None else body.capture(direction.peepholes),
+    )
+    after = step(inner, inside, row, before)
+    cut = lengths.inside(inner, body, number, None if sign == 1 else steps - 1)
+    parts = LoopParts(
+        body,
+        state,
+        [cut(a, b) for a, b in zip(after, before, strict=True)],
+        scanned=[direction.inputs],
+        rows=[cut(after[0], None)],
+        trips=steps,
+        backward=[int(sign == -1)] * 2,
+    )
+    *ends, rows = parts.add(node.build)
+    return rows, tuple(ends)
 
 
 def _require_ranks(node: OnnxNode) -> None:
@@ -92,7 +136,7 @@ class Lengths:
     """
 
     def __init__(self, node: OnnxNode, steps: int, batch: int, hidden: int):
-        self.node, self.shape = node, [batch, hidden]
+        self.node, self.shape, self.steps = node, [batch, hidden], steps
         self.known = node.known(4)
         if node.has(4) and node.shape(4) != (batch,):
             raise UserError(
@@ -113,6 +157,29 @@ class Lengths:
         if beyond is None:
             beyond = self.node.literal(0.0, inside)
         return self.node.build.where(self._mask(t), inside, beyond)
+
+    def inside(
+        self, node: OnnxNode, body: BodyBuilder, number: SSAValue, last: int | None
+    ) -> Callable[[SSAValue, SSAValue | None], SSAValue]:
+        """`cut` in a body: of the step with this number, counted back from `last` if given."""
+        build = node.build
+        if not self.node.has(4) or (self.known is not None and (self.known >= self.steps).all()):
+            return lambda inside, _: inside
+        rows = [self.shape[0], 1]
+        if self.known is not None:
+            lengths = build.constant(self.known.reshape(rows).astype(np.int64))
+        else:
+            lengths = body.capture(self.node.reshape(self.node[4], rows))
+        t = build.cast(number, to=element_of(lengths))
+        if last is not None:
+            t = build.sub(node.literal(last, t), t)
+        mask = build.expand(build.greater(lengths, build.expand(t, rows)), self.shape)
+
+        def cut(inside: SSAValue, beyond: SSAValue | None) -> SSAValue:
+            other = node.literal(0.0, inside) if beyond is None else beyond
+            return build.where(mask, inside, other)
+
+        return cut
 
     def _mask(self, t: int) -> SSAValue:
         """Rows that have step t, as booleans [batch, hidden]."""
@@ -212,10 +279,6 @@ def _row(node: OnnxNode, x: SSAValue, d: int) -> SSAValue:
     return node.reshape(part, shape[1:])
 
 
-def _at(node: OnnxNode, x: SSAValue, t: int) -> SSAValue:
-    return _row(node, x, t)
-
-
 def _part(node: OnnxNode, x: SSAValue, k: int, hidden: int) -> SSAValue:
     """Gate `k` of the last dim."""
     shape = shape_of(x)
@@ -313,15 +376,12 @@ def lstm_step(node: OnnxNode, p: Direction, x: SSAValue, state: State) -> State:
 
 
 def _results(
-    node: OnnxNode, rows: list[list[SSAValue]], finals: list[State], batch_first: bool
+    node: OnnxNode, rows: list[SSAValue], finals: list[State], batch_first: bool
 ) -> list[SSAValue]:
-    """Y, Y_h and Y_c, stacked over steps and directions."""
+    """Y, Y_h and Y_c, stacked over directions."""
     build = node.build
     batch, hidden = shape_of(finals[0][0])
-    per_direction = [
-        build.concat(*[node.reshape(h, [1, 1, batch, hidden]) for h in row], axis=0) for row in rows
-    ]
-    y = per_direction[0] if len(rows) == 1 else build.concat(*per_direction, axis=1)
+    y = rows[0] if len(rows) == 1 else build.concat(*rows, axis=1)
     ends: list[SSAValue] = []
     for parts in zip(*finals, strict=True):
         stacked = [node.reshape(part, [1, batch, hidden]) for part in parts]

@@ -26,6 +26,11 @@ from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import OnnxValue
 
+# A loop of fewer iterations, whose number is known, becomes one program. Elementwise ops are fused
+# across its iterations, and the searches of `optimize` see them. Products are as fast in a loop,
+# and a longer program takes as much longer to compile.
+UNROLLED = 8
+
 
 class BodyBuilder:
     """Builds one body. Arguments come first, then captured values, then ops.
@@ -51,12 +56,11 @@ class BodyBuilder:
             self._inside[value] = self._copied(value) or self._captured(value)
         return self._inside[value]
 
-    @property
-    def read(self) -> list[SSAValue]:
-        """The captured values that the body reads."""
+    def read(self, results: Sequence[SSAValue]) -> list[SSAValue]:
+        """The captured values that the body reads, or yields as they are."""
         arguments = self.build.block.args[len(self.build.block.args) - len(self.captured) :]
         pairs = zip(self.captured, arguments, strict=True)
-        return [v for v, argument in pairs if argument.first_use is not None]
+        return [v for v, argument in pairs if argument.first_use is not None or argument in results]
 
     def close(self, results: Sequence[SSAValue], captured: Sequence[SSAValue]) -> Region:
         """The body that yields these values, and whose last arguments are these captured values."""
@@ -73,11 +77,13 @@ class BodyBuilder:
             block.erase_arg(argument)
         return Region(block)
 
-    def hand_on(self, number: int, value: SSAValue) -> None:
-        """Make a captured value of an argument that all iterations have as it was at first."""
+    def hand_on(self, number: int, value: SSAValue) -> SSAValue:
+        """Make a captured value, returned, of an argument that no iteration changes."""
         argument = self.build.block.args[number]
-        argument.replace_all_uses_with(self._captured(value))
+        found = self._captured(value)
+        argument.replace_all_uses_with(found)
         self.build.block.erase_arg(argument)
+        return found
 
     def inline(self, into: GraphBuilder) -> None:
         """Move the ops to where the captured values are; the body has no other arguments."""
@@ -144,14 +150,17 @@ class LoopParts:
         """
         arguments = self.body.build.block.args
         same = [arguments[1 + k] is value for k, value in enumerate(self.nexts)]
+        moved: dict[SSAValue, SSAValue] = {}
         for k in reversed(range(len(self.carried))):
             if same[k]:
-                self.body.hand_on(1 + k, self.carried[k])
+                argument = self.nexts[k]
+                moved[argument] = self.body.hand_on(1 + k, self.carried[k])
         carried = [v for v, kept in zip(self.carried, same, strict=True) if not kept]
         nexts = [v for v, kept in zip(self.nexts, same, strict=True) if not kept]
         going = [] if self.going is None else [self.going]
-        captured = self.body.read
-        region = self.body.close([*going, *nexts, *self.rows], captured)
+        yielded = [moved.get(v, v) for v in (*going, *nexts, *self.rows)]
+        captured = self.body.read(yielded)
+        region = self.body.close(yielded, captured)
         op = LoopOp(
             region,
             [*(v.type for v in nexts), *(self._stacked(v) for v in self.rows)],

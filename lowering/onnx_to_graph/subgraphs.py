@@ -46,12 +46,14 @@ class Importing(Protocol):
         outcomes: what became of each node.
         visited: the number of nodes so far, loops unrolled; shared with separate imports.
         undecided: loops that end by data, and the known data of their operands.
+        unfit: loops that have to be unrolled, by the same and their counts.
     """
 
     build: GraphBuilder
     outcomes: list[NodeOutcome]
     visited: list[int]
     undecided: set[tuple[bytes, tuple[bool, ...]]]
+    unfit: set[tuple[object, ...]]
 
     def inside(self) -> Importing:
         """An import of a body, whose weights are this program's."""

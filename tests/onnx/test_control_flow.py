@@ -16,7 +16,7 @@ from isoform.dialects import reference
 from isoform.dialects.control import ControlOp
 from isoform.dialects.errors import UserError
 from isoform.lowering.graph_to_onnx.exporter import to_model
-from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph import control, import_onnx, regions
 from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
 from isoform.lowering.onnx_to_graph.importer import Importer
 from isoform.lowering.onnx_to_graph.loading import load_model
@@ -51,7 +51,12 @@ def control_ops(program: isoform.Program) -> list[str]:
 # --- random models ---
 
 
-def test_random_control_flow_means_what_onnxruntime_computes() -> None:
+@pytest.mark.parametrize("least", [regions.UNROLLED, 1])
+def test_random_control_flow_means_what_onnxruntime_computes(
+    least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with loops of known counts kept as loops."""
+    monkeypatch.setattr(regions, "UNROLLED", least)
     kinds: set[str] = set()
     for seed in range(30):
         proto, feeds = random_model(seed)
@@ -62,13 +67,19 @@ def test_random_control_flow_means_what_onnxruntime_computes() -> None:
     assert kinds == {"", "control.if", "control.loop"}
 
 
-def test_compiled_control_flow_computes_what_onnxruntime_does() -> None:
-    for seed in (40, 44):
+@pytest.mark.parametrize("least", [regions.UNROLLED, 1])
+def test_compiled_control_flow_computes_what_onnxruntime_does(
+    least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regions, "UNROLLED", least)
+    for seed in (40, 44, 127):
         assert wrong(*random_model(seed), compiled=True) == "", f"seed {seed}"
 
 
 @pytest.mark.slow
-def test_many_models_of_control_flow_agree() -> None:
+@pytest.mark.parametrize("least", [regions.UNROLLED, 1])
+def test_many_models_of_control_flow_agree(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "UNROLLED", least)
     for seed in range(1000):
         assert wrong(*random_model(seed)) == "", f"seed {seed}"
     for seed in range(1000, 1060):
@@ -222,8 +233,6 @@ def test_importing_loops_within_loops_does_not_double_with_each() -> None:
 
 
 def test_a_loop_that_would_make_too_many_nodes_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from isoform.lowering.onnx_to_graph import control
-
     monkeypatch.setattr(control, "MAX_UNROLLED", 20)
     proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "four", "yes", "float[4] r, float[4] t")
     assert control_ops(import_onnx(proto)) == []
@@ -251,6 +260,46 @@ def test_a_loop_that_calls_what_cannot_be_run_is_refused_in_one_line() -> None:
     with pytest.raises(UserError, match="its subgraph cannot be run") as error:
         import_onnx(proto)
     assert "\n" not in str(error.value)
+
+
+def test_a_long_loop_whose_body_has_no_form_as_one_is_unrolled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the iteration decides what is read, its number has to be known."""
+    monkeypatch.setattr(regions, "UNROLLED", 2)
+    nodes = "n = Add(i, one) l = Range(i, n, one) p = Gather(s, l) r = Add(s, p) go = Identity(on)"
+    proto = loop(nodes, "four", '""')
+    proto.graph.initializer.append(numpy_helper.from_array(np.asarray(1), "one"))
+    assert control_ops(import_onnx(proto)) == []
+    assert wrong(proto, {"x": X}) == ""
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (1, 1)])
+def test_a_long_scan_is_a_loop(axes: tuple[int, int]) -> None:
+    """Along any axes and in any direction; its program is as long as that of a longer one."""
+
+    def scan(steps: int) -> onnx.ModelProto:
+        shape = [4, 4]
+        shape[axes[0]] = steps
+        return model(f"""g (float[4] x, float[{shape[0]},{shape[1]}] z)
+                => (float[4] y, float[n,m] w) {{
+            y, w = Scan<num_scan_inputs = 1, scan_input_axes = [{axes[0]}],
+                        scan_output_axes = [{axes[1]}], scan_input_directions = [1],
+                        scan_output_directions = [1],
+                        body = b (float[4] s, float[4] r) => (float[4] t, float[4] o)
+                               {{ a = Add(s, r) t = Tanh(a) o = Mul(t, x) }}> (x, z)
+        }}""")
+
+    sizes: list[int] = []
+    for steps in (regions.UNROLLED, 100):
+        proto = scan(steps)
+        shape = [4, 4]
+        shape[axes[0]] = steps
+        feeds = {"x": X, "z": np.linspace(-1, 1, 4 * steps, dtype=np.float32).reshape(shape)}
+        assert control_ops(import_onnx(proto)) == ["control.loop"]
+        assert wrong(proto, feeds, compiled=True) == ""
+        sizes.append(len(list(import_onnx(proto).module.walk())))
+    assert sizes[0] == sizes[1]
 
 
 # --- sequences ---

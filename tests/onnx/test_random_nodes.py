@@ -27,6 +27,7 @@ from support.random_nodes.judge import imported, verdict
 from isoform.dialects import opaque, reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.opaque_kernels import DOMAINS, KERNELS, NodeCall
+from isoform.lowering.onnx_to_graph import regions
 from isoform.lowering.onnx_to_graph.table import TABLE
 
 GENERATORS: Mapping[str, Generator] = {
@@ -61,6 +62,22 @@ def test_an_opaque_node_computes_what_onnxruntime_does(op: str) -> None:
 def test_an_imported_node_means_what_onnxruntime_computes(op: str) -> None:
     many = op in ("LSTM", "GRU", "RNN", "LpPool")  # native with many attributes
     assert failures(op, "reference", range(10, 20 if many else 12)) == []
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_a_recurrence_as_a_loop_computes_what_onnxruntime_does(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regions, "UNROLLED", 1)
+    assert failures(op, "reference", range(20, 35)) == []
+    assert failures(op, "compiled", range(35, 38)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+def test_many_recurrences_as_loops_agree(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "UNROLLED", 1)
+    assert failures(op, "compiled", range(500)) == []
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN", "LpPool", "ReduceL2", "Slice", "Shrink"])
