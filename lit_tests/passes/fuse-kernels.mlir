@@ -136,3 +136,20 @@ func.func @main(%q: tensor<2x24x32xf32>, %k: tensor<2x24x32xf32>) -> tensor<2x24
   %y = graph.softmax %s {axis = 2} : tensor<2x24x3xf32>
   func.return %y : tensor<2x24x3xf32>
 }
+
+// -----
+
+// A sum of weights is computed once, when the program is compiled: what reads data does not take it.
+// CHECK-LABEL: func.func @main
+// CHECK: [[S:%\w+]] = kernel.loops ({{%\w+}} = %w) {
+// CHECK: algebra.scope (i0: 8) sum (k0: 16)
+// CHECK: } : tensor<8xf32>
+// CHECK: kernel.loops ({{%\w+}} = {{%\w+}}, {{%\w+}} = {{%\w+}}) {
+// CHECK-NOT: sum
+// CHECK: func.return
+func.func @main(%z: tensor<8xf32>) -> tensor<8xf32> {
+  %w = graph.weight @w : tensor<16x8xf32>
+  %s = graph.reduce_sum %w {axes = [0], keep_dims = false} : tensor<8xf32>
+  %y = graph.mul %z, %s : tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from ...dialects.floats import BITS, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ...dialects.program import add_provenance, main_of, provenance
 from ...dialects.types import byte_size, element_of, shape_of, tensor_type
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import gemm_of, row_major
 from ...lowering.algebra_to_kernel.shared_loops import (
     loop_extents,
@@ -47,7 +49,8 @@ class FuseKernels(ModulePass):
     extents (ignoring extent 1) and the reader reads the intermediate at these iterators. Over
     all iterators this is an epilogue, which gemm and conv take too. Over some of them it is a row:
     softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
-    Large products are not merged into rows.
+    Large products are not merged into rows, and sums of weights not into what reads data: those are
+    computed once.
 
     Before:
 
@@ -70,19 +73,31 @@ class FuseKernels(ModulePass):
     floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for kernel in reversed(list(main_of(op).body.block.ops)):
+        ops = list(main_of(op).body.block.ops)
+        known = weights_only(ops)
+        for kernel in reversed(ops):
+            once = frozenset[SSAValue]() if known.issuperset(kernel.results) else known
             while isinstance(kernel, LoopsOp) and kernel.parent is not None:
-                merged = _absorb_one(kernel)
+                merged = _absorb_one(kernel, once)
                 if merged is None:
                     break
                 kernel = merged
 
 
-def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
-    """Merge the first producer that may be merged; None if there is none."""
+def _absorb_one(kernel: LoopsOp, once: Set[SSAValue]) -> KernelOp | None:
+    """Merge the first producer that may be merged; None if there is none.
+
+    Args:
+        once: values of weights alone: sums of them are computed when the program is compiled.
+    """
     for value in kernel.inputs:
         producer = value.owner
-        if isinstance(producer, KernelOp) and only_user(value, kernel) and _legal(producer, kernel):
+        if not isinstance(producer, KernelOp) or not only_user(value, kernel):
+            continue
+        sums = isinstance(producer, LoopsOp) and any(s.summation for s in producer.scopes)
+        if sums and value in once:
+            continue
+        if _legal(producer, kernel):
             return merge(producer, kernel, type(producer))
     return None
 
