@@ -2,6 +2,7 @@
 #
 #   make demo    install, then optimise and benchmark ResNet-18
 #   make test    install for development, then ruff, basedpyright, lit and pytest
+#   make docs    write the site to build/site
 #
 # PYTHON=... chooses the interpreter; PYTEST=... adds arguments, e.g. "-m slow": the full counts.
 
@@ -10,7 +11,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.12 python3.13 python3.11 py
 PYTEST ?=
 BIN := .venv/bin
 
-.PHONY: demo test
+.PHONY: demo test docs
 
 demo: .venv/installed
 	$(BIN)/python scripts/demo.py
@@ -23,12 +24,20 @@ test: .venv/installed-dev
 	$(BIN)/lit --quiet lit_tests
 	$(BIN)/python -m pytest --numprocesses auto $(PYTEST)
 
+# What is printed about mkdocs itself is no fault of the documents.
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 .venv/installed: pyproject.toml | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable .
 	touch $@
 
 .venv/installed-dev: pyproject.toml | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	touch $@ .venv/installed
+
+.venv/installed-docs: pyproject.toml | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[docs]'
 	touch $@ .venv/installed
 
 # Some distributions ship venv without ensurepip: then the system's pip installs pip.

@@ -123,7 +123,7 @@ def _command(name: str) -> Command:
 def _completion_command(arguments: Arguments) -> int:
     """`isoform completion SHELL`: print the script."""
     if arguments.of == "isoform":
-        parser = _parsers()[0]
+        parser = parsers()[0]
     else:
         from .opt import argument_parser
 
@@ -132,7 +132,7 @@ def _completion_command(arguments: Arguments) -> int:
     return 0
 
 
-def _parsers() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
+def parsers() -> tuple[ArgumentParser, dict[str, ArgumentParser]]:
     """The parser of the whole command line, and those of the commands."""
     parser = _Overview("isoform", allow_abbrev=False)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -159,7 +159,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     Raises:
         UsageError: it is malformed.
     """
-    parser, known = _parsers()
+    parser, known = parsers()
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     if chosen is not None and chosen not in known:
         hint = did_you_mean(chosen, known) or f"commands are {', '.join(known)}"
