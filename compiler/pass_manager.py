@@ -4,7 +4,6 @@ run_pipeline(module, "canonicalize,cse", make_context())
 """
 
 import gc
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from ..dialects.control import as_program, control_ops
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from ..dialects.functions import alone, functions_of, is_one_program
+from ..dialects.shape_guards import guards_known
 from .checks.rewrite_limit import Observer, rewrite_limit
 from .checks.verify_module import LocationOf, VerifiedOps, no_location, verify_module
 from .pipeline_text import FUNCTION, parse_specs
@@ -107,13 +107,6 @@ def run_pipeline(
     return tuple(runs)
 
 
-def in_debug_mode() -> bool:
-    """Whether pipelines of our own are verified after every pass, and nothing that `optimize` found
-    is remembered: for tests.
-    """
-    return os.environ.get("ISOFORM_DEBUG", "0") not in ("", "0")
-
-
 @contextmanager
 def rare_collections() -> Generator[None]:
     """Make Python collect garbage rarely: passes make many small objects and drop few.
@@ -146,7 +139,8 @@ def apply_pass(
     try:
         with rewrite_limit(limit, observer) as budget:
             for part in _parts(module, pass_):
-                pass_.apply(context, part)
+                with guards_known(part):
+                    pass_.apply(context, part)
     except UserError as error:
         error.where = error.where or f"pass '{pass_.name}'"
         raise

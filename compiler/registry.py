@@ -58,6 +58,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fold-batch-norm", _pass("passes.fold_batch_norm:FoldBatchNorm")),
     ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
     ("infer-shapes", _pass("passes.infer_shapes:InferShapes")),
+    ("specialize-dims", _pass("passes.specialize_dims:SpecializeDims")),
     ("graph-substitute", _pass("passes.substitution.graph_substitute:GraphSubstitute")),
     ("graph-apply-rule", _pass("passes.substitution.graph_substitute:GraphApplyRule")),
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import FunctionType, ModuleOp, f32
@@ -23,11 +23,15 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from .builder_ops import CLASSES, GraphOps
+from .dims import broadcast_shapes, same_dims
 from .errors import UserError, did_you_mean
 from .graph import ConstantOp, WeightOp
 from .program import Program, location, name_value, named
 from .types import Array, from_numpy, shape_of, tensor
 from .weights import Weights
+
+if TYPE_CHECKING:
+    from .extents import Extent
 
 
 class GraphBuilder(GraphOps):
@@ -52,7 +56,7 @@ class GraphBuilder(GraphOps):
     def input(
         self,
         name: str,
-        shape: Sequence[int],
+        shape: Sequence[int | Extent],
         element: Attribute = f32,
         default: Array | Callable[[], Array] | None = None,
     ) -> SSAValue:
@@ -125,7 +129,7 @@ class GraphBuilder(GraphOps):
 
     def expand(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Broadcast as numpy does: align shapes at the right. No op where nothing changes."""
-        if shape_of(x) == tuple(shape):
+        if same_dims(shape_of(x), shape):
             return x
         lead = len(shape) - len(shape_of(x))
         dims = list(range(lead, len(shape)))
@@ -135,7 +139,7 @@ class GraphBuilder(GraphOps):
         """Bring values to their common numpy broadcast shape. Raises UserError if there is none."""
         shapes = [shape_of(v) for v in values]
         try:
-            shape = np.broadcast_shapes(*shapes)
+            shape = broadcast_shapes(*shapes)
         except ValueError as error:
             raise UserError(f"shapes do not broadcast: {', '.join(map(str, shapes))}") from error
         return [self.expand(v, shape) for v in values]

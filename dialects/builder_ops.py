@@ -13,10 +13,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import BaseAttr, OptionalDef, VariadicDef
+from xdsl.irdl import OptionalDef, VariadicDef
 
 from .graph import OPS, GraphOp
-from .graph.base import property_order
+from .graph.base import property_kind, property_order
 
 CLASSES: dict[str, type[GraphOp]] = {
     op.name.removeprefix("graph."): op for op in OPS if issubclass(op, GraphOp)
@@ -81,8 +81,7 @@ def signature(op: type[GraphOp]) -> inspect.Signature:
 
 
 def _property(op: type[GraphOp], name: str) -> inspect.Parameter:
-    wanted = op.get_irdl_definition().properties[name].constr
-    attribute = wanted.attr if isinstance(wanted, BaseAttr) else None
+    attribute = property_kind(op, name)
     default = op.DEFAULTS.get(name, inspect.Parameter.empty)
     type_: Any = bool if isinstance(default, bool) else _TYPES.get(attribute, Attribute)
     if attribute is None and name != "to":

@@ -634,6 +634,14 @@ class GraphOps:
 
         Negative indices count from the end. An index outside [-size, size) is an error when the
         program runs. Not a tensor expression: reads depend on data."""
+    def iota(
+        self,
+        *,
+        start: Sequence[int] | None = [0],
+        size: Sequence[int],
+        step: Sequence[int] | None = [1],
+    ) -> SSAValue:
+        """The whole numbers `start + step * i`, i in [0, size), each a list of one. ONNX Range."""
     def arg_max(
         self,
         x: SSAValue,

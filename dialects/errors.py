@@ -5,6 +5,7 @@ Every floor raises `UserError` (or a subclass that only adds a docstring page); 
 ours.
 """
 
+import os
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -75,6 +76,18 @@ class ElementError(UserError):
     """
 
 
+class UndecidedExtent(UserError):
+    """What is asked of an extent does not follow from the guards, and no example size is known.
+
+    Cause: an op or a pass needs to know more of a symbolic extent than `isoform.guards` says.
+
+    Example: graph.add of tensor<?xf32, #graph.dims<m>> and tensor<?xf32, #graph.dims<n>>, where
+    m == n is said nowhere.
+
+    Fix: add the guard to the function's `isoform.guards`, or bind the symbols: specialize-dims.
+    """
+
+
 class UsageError(UserError):
     """Say that the command line itself is wrong; commands exit 2 instead of 1.
 
@@ -93,6 +106,13 @@ def raise_all(errors: "list[UserError]") -> None:
     first = errors[0]
     first.also += [other for error in errors[1:] for other in (error, *error.also)]
     raise first
+
+
+def in_debug_mode() -> bool:
+    """Whether pipelines of our own are verified after every pass, and nothing that `optimize` found
+    is remembered: for tests.
+    """
+    return os.environ.get("ISOFORM_DEBUG", "0") not in ("", "0")
 
 
 # -1 prints no warnings, 1 tells what is being done (`-q`, `-v`).

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BFloat16Type,
     Float4E2M1FNType,
     Float8E4M3FNType,
@@ -39,12 +40,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from .dims_attr import DimsAttr
 from .errors import UserError
+
+if TYPE_CHECKING:
+    from .extents import Extent
 
 Tensor: TypeAlias = TensorType[Attribute]
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
-DYNAMIC = -1
+# The extent of a `?` in a type.
+DYNAMIC = DYNAMIC_INDEX
 
 
 def _unsigned(width: int) -> IntegerType:
@@ -229,9 +235,13 @@ def byte_width(element: Attribute) -> int:
     return to_numpy(element).itemsize
 
 
-def tensor(shape: Sequence[int], element: Attribute = f32) -> Tensor:
-    """A ranked tensor type."""
-    return _tensor(tuple(shape), element)
+def tensor(shape: Sequence[int | Extent], element: Attribute = f32) -> Tensor:
+    """A ranked tensor type; extents that are symbols are its `#graph.dims`."""
+    for n in shape:
+        if not isinstance(n, int):
+            numbers = [d if isinstance(d, int) else DYNAMIC for d in shape]
+            return TensorType(element, numbers, DimsAttr.of(shape))
+    return _tensor(tuple(shape), element)  # pyright: ignore[reportArgumentType]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -247,9 +257,45 @@ def tensor_type(value: SSAValue) -> Tensor:
     return value.type
 
 
+def dims_of(type_: Tensor) -> tuple[int, ...]:
+    """Extents of a tensor type: numbers, and for symbols `Extent`s, which compute like numbers.
+
+    Raises:
+        UserError: a `?` has no name.
+    """
+    found = type_.get_shape()
+    if DYNAMIC not in found:
+        return found
+    if not isinstance(type_.encoding, DimsAttr):
+        names = ", ".join(f"n{k}" if n == DYNAMIC else str(n) for k, n in enumerate(found))
+        text = str(type_).removesuffix(">")
+        raise UserError(
+            "a dim has no number and no name", found=type_, hint=f"{text}, #graph.dims<{names}>>"
+        )
+    dims = type_.encoding.extents()
+    if len(dims) != len(found):
+        raise UserError(f"{type_.encoding} names {len(dims)} dims of a tensor of {len(found)}")
+    for n, dim in zip(found, dims, strict=True):
+        if isinstance(dim, int) and n == DYNAMIC:
+            raise UserError(f"the dim {dim} is no symbol: write it in the shape", found=type_)
+        if n not in (DYNAMIC, dim):
+            raise UserError("shape and names of the dims differ", expected=n, found=dim)
+    return dims  # pyright: ignore[reportReturnType]
+
+
+def example_type(value: SSAValue) -> Tensor:
+    """The type of a tensor value with the example sizes of symbols for them."""
+    found = tensor_type(value)
+    if DYNAMIC not in found.get_shape():
+        return found
+    from .extents import active_env, at_sizes
+
+    return tensor(at_sizes(dims_of(found), active_env().sizes), found.element_type)
+
+
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Extents of a tensor value."""
-    return tensor_type(value).get_shape()
+    """Extents of a tensor value: numbers, or of a program without fixed shapes `Extent`s."""
+    return dims_of(tensor_type(value))
 
 
 def element_of(value: SSAValue) -> Attribute:
@@ -259,7 +305,7 @@ def element_of(value: SSAValue) -> Attribute:
 
 def element_count(type_: Tensor) -> int:
     """Number of elements."""
-    return math.prod(type_.get_shape())
+    return math.prod(dims_of(type_))
 
 
 def byte_size(type_: Tensor) -> int:

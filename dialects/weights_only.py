@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from .graph.data import IotaOp
 
 SOURCES = (WeightOp, ConstantOp, OnesOp)
 
@@ -40,4 +41,10 @@ def weights_only(ops: Iterable[Operation]) -> set[SSAValue]:
 
 def depends_on_weights_only(op: Operation, known: set[SSAValue]) -> bool:
     """Whether all operands of a deterministic op are in `known`."""
-    return is_deterministic(op) and bool(op.operands) and all(v in known for v in op.operands)
+    given = bool(op.operands) or _names_no_data(op)
+    return is_deterministic(op) and given and all(v in known for v in op.operands)
+
+
+def _names_no_data(op: Operation) -> bool:
+    """Whether it makes numbers of its properties alone."""
+    return isinstance(op, IotaOp) or (isinstance(op, ExternOp) and op.callee.data == IotaOp.name)

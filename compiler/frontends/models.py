@@ -11,9 +11,11 @@ from pathlib import Path
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import similar_name
 from ...dialects.program import Program
+from ...dialects.shape_guards import symbols_of
 from ...dialects.weights import Weights
 from .program_file import program_of, read_program
 from .source import SourceText
+from .symbolic_program import with_shapes
 
 # In the place of a file: standard input.
 STDIN = "-"
@@ -104,6 +106,8 @@ def _mlir(path: Path, shapes: Shapes) -> Program:
 
 
 def _with_shapes(program: Program, shapes: Shapes) -> Program:
+    if symbols_of(program.main):
+        return with_shapes(program, shapes)
     for name, dims in shapes.items():
         _check_shape(program, name, dims)
     return program

@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...dialects.cache_folder import CacheFolder
-from ...dialects.errors import UserError
+from ...dialects.errors import UserError, in_debug_mode
 from ...dialects.program import Program
 from ..frontends.program_file import module_text, parse, used_weights
-from ..pass_manager import in_debug_mode
 from ..plugin import any_in_use
 from ..targets.cpu import compiler_key, identities
 from .records import Comparison, ComparisonRequest, Searched

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from xdsl.passes import ModulePass
 
 from ...dialects.context import WeightContext, with_weights
-from ...dialects.errors import UserError
+from ...dialects.errors import UserError, in_debug_mode
 from ...dialects.program import Program, add_pipeline, keep_names
 from ...dialects.weights import Weights
 from ..checks.rewrite_limit import Observer
-from ..pass_manager import AfterPass, PassRun, in_debug_mode, run_pipeline
+from ..pass_manager import AfterPass, PassRun, run_pipeline
 from ..registry import make_context
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.dims import Dim, fits, shown
+from ...dialects.dims import Dim, fits, is_symbolic, shown
 from ...dialects.errors import UserError, did_you_mean
-from ...dialects.types import Array, Tensor, to_numpy
+from ...dialects.types import Array, Tensor, dims_of, to_numpy
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class ValueInfo:
     @staticmethod
     def of(name: str, type_: Tensor, has_default: bool = False) -> ValueInfo:
         """Describe a value by its IR type."""
-        return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape(), has_default)
+        dims = tuple(str(n) if is_symbolic([n]) else n for n in dims_of(type_))
+        return ValueInfo(name, to_numpy(type_.element_type), dims, has_default)
 
     def cut(self, dim: int | None) -> ValueInfo:
         """The same with any size along a dim, for an output whose size depends on data."""

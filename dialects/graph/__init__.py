@@ -7,6 +7,7 @@ expressions when lowered, and then cost nothing.
 
 from xdsl.ir import Dialect
 
+from ..dims_attr import DimsAttr
 from .base import Canonicalization, GraphOp
 from .canonical import PATTERNS
 from .contraction import CONTRACTION_OPS
@@ -24,7 +25,7 @@ OPS = (
     *SHAPING_OPS,
     *DATA_OPS,
 )
-GRAPH = Dialect("graph", list(OPS), [])
+GRAPH = Dialect("graph", list(OPS), [DimsAttr])
 Canonicalization.patterns.update(PATTERNS)
 
 __all__ = ["GRAPH", "OPS", "ConstantOp", "GraphOp", "OpaqueOp", "WeightOp"]

@@ -7,6 +7,7 @@ An op is one class: a docstring with the ONNX counterpart, `name`, operands, pro
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -31,6 +32,7 @@ from xdsl.irdl import (
     OptionalDef,
     ResultDef,
     VariadicDef,
+    prop_def,
     traits_def,
 )
 from xdsl.parser import Parser
@@ -39,14 +41,17 @@ from xdsl.printer import Printer
 from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ..dims_attr import DimsAttr, parse_dims
 from ..errors import ElementError, UserError, did_you_mean
 from ..scope_builder import ScopeBuilder, Source
 from ..scope_text import defined_operand, literal_text
-from ..types import Array, Tensor, is_small_float, is_static, tensor_type
+from ..shape_guards import shape_env
+from ..types import DYNAMIC, Array, Tensor, dims_of, is_small_float, tensor_type
 
 Python: TypeAlias = "int | float | bool | str | Sequence[int] | Sequence[float] | Attribute"
 
 _PLACEHOLDER = TensorType(f64, [])
+_INTS = BaseAttr(DenseArrayBase) | BaseAttr(DimsAttr)
 
 
 def discard(steps: Sequence[Operation]) -> None:
@@ -69,6 +74,8 @@ def to_attribute(value: Python) -> Attribute:
         case str():
             return StringAttr(value)
         case _:
+            if any(not isinstance(v, int | float) for v in value):  # pyright: ignore
+                return DimsAttr.of(value)  # pyright: ignore[reportArgumentType]
             if any(isinstance(v, float) for v in value):
                 return DenseArrayBase.from_list(f64, [float(v) for v in value])
             return DenseArrayBase.from_list(i64, [int(v) for v in value])
@@ -85,8 +92,23 @@ def to_python(attribute: Attribute) -> Any:
             return attribute.data
         case DenseArrayBase():
             return tuple(attribute.get_values())  # pyright: ignore[reportAttributeAccessIssue]
+        case DimsAttr():
+            return attribute.extents()
         case _:
             return attribute
+
+
+def ints_def() -> Any:
+    """A property that is a list of whole numbers, which may be symbolic."""
+    return prop_def(DenseArrayBase | DimsAttr)
+
+
+def property_kind(op: type[Operation], name: str) -> Any:
+    """The attribute class of a property; None where it may be of several."""
+    wanted = op.get_irdl_definition().properties[name].constr  # pyright: ignore
+    if isinstance(wanted, BaseAttr):
+        return wanted.attr
+    return DenseArrayBase if wanted == _INTS else None
 
 
 class Canonicalization(HasCanonicalizationPatternsTrait):
@@ -178,7 +200,7 @@ class GraphOp(IRDLOperation, ABC):
     def ints(self, name: str) -> tuple[int, ...]:
         """A property that is a list of whole numbers."""
         found = tuple(self.value(name))
-        if any(not isinstance(v, int) for v in found):
+        if any(isinstance(v, float) for v in found):
             raise self.fail(f"property '{name}' needs whole numbers", found=list(found))
         return found
 
@@ -208,16 +230,23 @@ class GraphOp(IRDLOperation, ABC):
                     raise self.fail_element(message, value.type.element_type)
         found = self.infer()
         types = (found,) if isinstance(found, TensorType) else found
-        if any(n < 0 for t in types for n in t.get_shape()) and self._is_static():
-            raise self.fail("an extent would be negative", found=_names(types))
+        if any(n < 0 for t in types for n in t.get_shape()):
+            for t in types:
+                if any(n < 0 for n in dims_of(t)):
+                    raise self.fail("an extent would be negative", found=_names(types))
         return types
 
-    def _is_static(self) -> bool:
-        return all(is_static(tensor_type(v)) for v in self.operands)
+    def _inferred(self) -> Sequence[Tensor]:
+        """The result types; those with symbols by the guards of the function around."""
+        types = [tensor_type(v) for v in (*self.operands, *self.results)]
+        if all(DYNAMIC not in t.get_shape() for t in types):
+            return self._infer()
+        with shape_env(self).active():
+            return self._infer()
 
     def verify_(self) -> None:
         try:
-            expected = self._infer()
+            expected = self._inferred()
         except UserError as error:
             raise VerifyException(str(error).removeprefix(f"{self.name}: ")) from error
         found = [result.type for result in self.results]
@@ -310,13 +339,15 @@ def _complete(cls: type[GraphOp], given: Mapping[str, Attribute]) -> dict[str, A
         if name not in known:
             hint = _did_you_mean(name, known)
             raise UserError(f"there is no property '{name}'", hint=hint)
-        wanted = known[name].constr
-        if not isinstance(wanted, BaseAttr) or isinstance(attribute, wanted.attr):
+        wanted = property_kind(cls, name)
+        if wanted is None or isinstance(attribute, wanted):
             continue
-        if wanted.attr is FloatAttr and isinstance(attribute, IntegerAttr):
+        if wanted is DenseArrayBase and isinstance(attribute, DimsAttr):
+            continue
+        if wanted is FloatAttr and isinstance(attribute, IntegerAttr):
             full[name] = FloatAttr(float(attribute.value.data), f64)
         else:
-            kind = wanted.attr.__name__.removesuffix("Attr")
+            kind = wanted.__name__.removesuffix("Attr")
             raise UserError(f"property '{name}' is of another kind", expected=kind, found=attribute)
     return full
 
@@ -379,6 +410,8 @@ def _print_property(printer: Printer, name: str, attribute: Attribute) -> None:
     value = to_python(attribute)
     if isinstance(value, bool | int | float):
         printer.print_string(literal_text(value))
+    elif isinstance(attribute, DimsAttr):
+        attribute.print_list(printer, "[", "]")
     elif isinstance(value, tuple):
         printer.print_string("[" + ", ".join(literal_text(v) for v in value) + "]")
     else:
@@ -400,6 +433,8 @@ def _parse_properties(cls: type[GraphOp], parser: Parser) -> dict[str, Attribute
     return properties
 
 
+# A list with a name in it; `e` of `1e-5` is none.
+_SYMBOLIC_LIST = re.compile(r"\[[^\]]*(?<![0-9.A-Za-z_])[A-Za-z_]")
 _WORDS = (("true", True), ("false", False), ("inf", float("inf")), ("nan", float("nan")))
 
 
@@ -407,6 +442,8 @@ def _parse_property(parser: Parser) -> Attribute:
     for word, value in _WORDS:
         if parser.parse_optional_keyword(word) is not None:
             return to_attribute(value)
+    if _SYMBOLIC_LIST.match(parser._current_token.span.input.content, parser.pos):  # pyright: ignore
+        return DimsAttr(parse_dims(parser, parser.Delimiter.SQUARE))
     if (
         numbers := parser.parse_optional_comma_separated_list(
             parser.Delimiter.SQUARE, parser.parse_number

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, TensorType
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ..index import Index, iterators
 from ..scalars import Expr
 from ..scope_builder import ScopeBuilder, Source
-from ..types import Tensor, tensor
-from .base import GraphOp
+from ..types import Tensor, dims_of, tensor
+from .base import GraphOp, ints_def
 
 _SPATIAL = ("d", "h", "w")
 _TAPS = ("q", "r", "s")
@@ -40,7 +40,7 @@ class MatmulOp(GraphOp):
 
     def infer(self) -> Tensor:
         a, b = self.operand_type(0), self.operand_type(1)
-        left, right = list(a.get_shape()), list(b.get_shape())
+        left, right = list(dims_of(a)), list(dims_of(b))
         if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2]:
             raise self.fail(
                 "operands need one rank of at least 2 and equal batch dims", found=f"{a} and {b}"
@@ -55,7 +55,7 @@ class MatmulOp(GraphOp):
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         a, b = operands
-        rank = len(self.type.get_shape())
+        rank = len(dims_of(self.type))
         *batch, m, n = iterators(rank)
         (k,) = iterators(1, rank)
         inner = a.shape[-2] if self.value("transpose_a") else a.shape[-1]
@@ -71,9 +71,9 @@ class ConvolutionOp(GraphOp):
     x = operand_def(TensorType)
     w = operand_def(TensorType)
     bias = opt_operand_def(TensorType)
-    strides = prop_def(DenseArrayBase)
-    pads = prop_def(DenseArrayBase)
-    dilations = prop_def(DenseArrayBase)
+    strides = ints_def()
+    pads = ints_def()
+    dilations = ints_def()
     groups = prop_def(IntegerAttr)
     result = result_def(TensorType)
     DEFAULTS: ClassVar = {"groups": 1}
@@ -81,8 +81,8 @@ class ConvolutionOp(GraphOp):
     def _check(self) -> tuple[Tensor, Tensor, int]:
         """Types of x and w and the number of spatial dims, after checking that they fit."""
         x, w = self.operand_type(0), self.operand_type(1)
-        spatial = len(x.get_shape()) - 2
-        if spatial < 1 or len(w.get_shape()) != spatial + 2:
+        spatial = len(dims_of(x)) - 2
+        if spatial < 1 or len(dims_of(w)) != spatial + 2:
             raise self.fail("x and w need one rank of at least 3", found=f"{x} and {w}")
         for name, count in (("strides", 1), ("dilations", 1), ("pads", 2)):
             if len(self.ints(name)) != count * spatial:
@@ -98,7 +98,7 @@ class ConvolutionOp(GraphOp):
         return x, w, spatial
 
     def _check_bias(self, result: Tensor) -> Tensor:
-        expected = tensor(result.get_shape()[1:2], result.element_type)
+        expected = tensor(dims_of(result)[1:2], result.element_type)
         if len(self.operands) == 3 and self.operand_type(2) != expected:
             raise self.fail(
                 "bias needs one number per output channel",
@@ -135,8 +135,8 @@ class ConvOp(ConvolutionOp):
 
     def infer(self) -> Tensor:
         x, w, spatial = self._check()
-        n, c, *size = x.get_shape()
-        f, per_group, *kernel = w.get_shape()
+        n, c, *size = dims_of(x)
+        f, per_group, *kernel = dims_of(w)
         groups = self.value("groups")
         if c != per_group * groups or f % groups != 0:
             raise self.fail(
@@ -164,7 +164,7 @@ class ConvOp(ConvolutionOp):
         channel = c if groups == 1 else (f // per_filter_group) * per_group + c
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
         expr = x[[n, channel, *at]] * w[[f, c, *tap]]
-        whole = tensor(self.type.get_shape(), x.element)
+        whole = tensor(dims_of(self.type), x.element)
         y = build.scope(whole, expr, [per_group, *kernel], names=names)
         return _add_bias(self.type, y, bias, build, names)
 
@@ -179,14 +179,14 @@ class ConvTransposeOp(ConvolutionOp):
     """
 
     name = "graph.conv_transpose"
-    output_padding = prop_def(DenseArrayBase)
+    output_padding = ints_def()
 
     def infer(self) -> Tensor:
         groups = self.value("groups")
         x, w, spatial = self._check()
-        n, c, *size = x.get_shape()
-        if w.get_shape()[0] != c:
-            raise self.fail("w needs one row per input channel", expected=c, found=w.get_shape()[0])
+        n, c, *size = dims_of(x)
+        if dims_of(w)[0] != c:
+            raise self.fail("w needs one row per input channel", expected=c, found=dims_of(w)[0])
         if c % groups != 0:
             raise self.fail(f"channels do not fit {groups} groups", found=c)
         pads, extra = self.ints("pads"), self.ints("output_padding")
@@ -194,7 +194,7 @@ class ConvTransposeOp(ConvolutionOp):
             raise self.fail(f"'output_padding' needs {spatial} numbers", found=list(extra))
         out = [
             (size[k] - 1) * self.ints("strides")[k]
-            + (w.get_shape()[k + 2] - 1) * self.ints("dilations")[k]
+            + (dims_of(w)[k + 2] - 1) * self.ints("dilations")[k]
             + 1
             + extra[k]
             - pads[k]
@@ -203,7 +203,7 @@ class ConvTransposeOp(ConvolutionOp):
         ]
         if any(size < 1 for size in out):
             raise self.fail("the pads leave no output", found=out)
-        return self._check_bias(tensor([n, w.get_shape()[1] * groups, *out], x.element_type))
+        return self._check_bias(tensor([n, dims_of(w)[1] * groups, *out], x.element_type))
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, w, *bias = _widened(build, operands)
@@ -224,7 +224,7 @@ class ConvTransposeOp(ConvolutionOp):
             one = build.ones([1] * len(guards), x.element)
             expr = expr * one[guards]
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
-        whole = tensor(self.type.get_shape(), x.element)
+        whole = tensor(dims_of(self.type), x.element)
         y = build.scope(whole, expr, [per_group, *kernel], names=names)
         return _add_bias(self.type, y, bias, build, names)
 
@@ -256,11 +256,11 @@ class G2bmmOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, y = self.operand_type(0), self.operand_type(1)
-        if len(x.get_shape()) != 3 or x != y:
+        if len(dims_of(x)) != 3 or x != y:
             raise self.fail("operands need one type of rank 3", found=f"{x} and {y}")
         if self.value("width") < 0 or self.value("dilation") < 1:
             raise self.fail("'width' is at least 0 and 'dilation' at least 1")
-        b, m, _ = x.get_shape()
+        b, m, _ = dims_of(x)
         return tensor([b, m, 2 * self.value("width") + 1], x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
@@ -287,11 +287,11 @@ class GbmmOp(GraphOp):
 
     def infer(self) -> Tensor:
         band, y = self.operand_type(0), self.operand_type(1)
-        if len(band.get_shape()) != 3 or len(y.get_shape()) != 3:
+        if len(dims_of(band)) != 3 or len(dims_of(y)) != 3:
             raise self.fail("operands need rank 3", found=f"{band} and {y}")
-        if band.get_shape()[:2] != y.get_shape()[:2] or band.element_type != y.element_type:
+        if dims_of(band)[:2] != dims_of(y)[:2] or band.element_type != y.element_type:
             raise self.fail("batch, rows or element types differ", found=f"{band} and {y}")
-        if band.get_shape()[2] % 2 == 0:
+        if dims_of(band)[2] % 2 == 0:
             raise self.fail("a band has an odd number of columns", found=band)
         if self.value("dilation") < 1:
             raise self.fail("'dilation' is at least 1", found=self.value("dilation"))
@@ -325,14 +325,14 @@ class ResampleOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, weights, axis = self.operand_type(0), self.operand_type(1), self.value("axis")
-        shape = x.get_shape()
+        shape = dims_of(x)
         if not 0 <= axis < len(shape):
             raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
-        if len(weights.get_shape()) != 2 or weights.element_type != x.element_type:
+        if len(dims_of(weights)) != 2 or weights.element_type != x.element_type:
             raise self.fail("weights need rank 2 and the operand's element type", found=weights)
         if self.value("step") < 1 or self.value("per") < 1:
             raise self.fail("'step' and 'per' are at least 1")
-        return tensor([*shape[:axis], weights.get_shape()[1], *shape[axis + 1 :]], x.element_type)
+        return tensor([*shape[:axis], dims_of(weights)[1], *shape[axis + 1 :]], x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, weights = operands

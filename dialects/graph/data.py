@@ -33,9 +33,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..index_range import check_range
 from ..program import where
-from ..types import Array, Tensor, is_float, tensor, tensor_type, to_numpy
+from ..types import Array, Tensor, dims_of, is_float, tensor, tensor_type, to_numpy
 from ..xdsl_repairs import install as repair_dense_literals
-from .base import GraphOp
+from .base import GraphOp, ints_def
 
 repair_dense_literals()
 
@@ -110,9 +110,7 @@ class ConstantOp(IRDLOperation):
     def array(self) -> Array:
         """The literal as a numpy array of its own dtype and shape."""
         values = list(self.data.get_values())
-        return np.array(values, dtype=to_numpy(self.type.element_type)).reshape(
-            self.type.get_shape()
-        )
+        return np.array(values, dtype=to_numpy(self.type.element_type)).reshape(dims_of(self.type))
 
 
 @irdl_op_definition
@@ -133,18 +131,42 @@ class GatherOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, indices, axis = self.operand_type(0), self.operand_type(1), self.value("axis")
-        shape = x.get_shape()
+        shape = dims_of(x)
         if not 0 <= axis < len(shape):
             raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
         if str(indices.element_type) not in ("i32", "i64"):
             raise self.fail("indices are i32 or i64", found=indices)
-        return tensor([*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]], x.element_type)
+        return tensor([*shape[:axis], *dims_of(indices), *shape[axis + 1 :]], x.element_type)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands
         size, axis = x.shape[self.value("axis")], self.value("axis")
         check_range(indices, size, where(self))
         return [np.take(x, indices % size if size else indices, axis=axis)]
+
+
+@irdl_op_definition
+class IotaOp(GraphOp):
+    """The whole numbers `start + step * i`, i in [0, size), each a list of one. ONNX Range."""
+
+    name = "graph.iota"
+    start = ints_def()
+    size = ints_def()
+    step = ints_def()
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"start": [0], "step": [1]}
+
+    def infer(self) -> Tensor:
+        from xdsl.dialects.builtin import i64
+
+        for name in ("start", "size", "step"):
+            if len(self.ints(name)) != 1:
+                raise self.fail(f"'{name}' is a list of one number", found=list(self.ints(name)))
+        return tensor(self.ints("size"), i64)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        (start,), (size,), (step,) = (self.ints(name) for name in ("start", "size", "step"))
+        return [start + step * np.arange(size, dtype=np.int64)]
 
 
 @irdl_op_definition
@@ -160,7 +182,7 @@ class ArgMaxOp(GraphOp):
         from xdsl.dialects.builtin import i64
 
         x, axis = self.operand_type(0), self.value("axis")
-        shape = x.get_shape()
+        shape = dims_of(x)
         if not 0 <= axis < len(shape) or shape[axis] == 0:
             raise self.fail(f"axis {axis} is not in [0, {len(shape)}), or empty", found=x)
         return tensor([*shape[:axis], 1, *shape[axis + 1 :]], i64)
@@ -213,4 +235,4 @@ class OpaqueOp(IRDLOperation):
             raise VerifyException(f"opset entries read 'domain=version', found '{bad[0]}'")
 
 
-DATA_OPS = (WeightOp, ConstantOp, GatherOp, ArgMaxOp, OpaqueOp)
+DATA_OPS = (WeightOp, ConstantOp, GatherOp, IotaOp, ArgMaxOp, OpaqueOp)

@@ -24,7 +24,7 @@ from ..scope_builder import (
     sigmoid,
     softplus,
 )
-from ..types import Tensor, is_bool, is_float, is_unsigned, tensor, to_numpy
+from ..types import Tensor, dims_of, is_bool, is_float, is_unsigned, tensor, to_numpy
 from .base import GraphOp
 
 
@@ -45,8 +45,8 @@ class ElementwiseOp(GraphOp):
 
     def infer(self) -> Tensor:
         types = [self.operand_type(k) for k in range(len(self.operands))]
-        shapes = [t.get_shape() for t in types]
-        if len(set(shapes)) != 1:
+        shapes = [dims_of(t) for t in types]
+        if any(shape != shapes[0] for shape in shapes):
             raise self.fail(
                 "operands must have equal shapes",
                 found=" and ".join(str(t) for t in types),
@@ -306,7 +306,7 @@ class CastOp(ElementwiseOp):
     def infer(self) -> Tensor:
         source, target = self.operand_type(0), self.value("to")
         to_numpy(target)  # raises if the target is not an element type
-        return tensor(source.get_shape(), target)
+        return tensor(dims_of(source), target)
 
     def scalar(self, *args: Expr) -> Expr:
         return cast(self.value("to"), args[0])

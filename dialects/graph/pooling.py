@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, TensorType
+from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ..index import Index, iterators
 from ..scope_builder import ScopeBuilder, Source, lowest
-from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
-from .base import GraphOp
+from ..types import Tensor, dims_of, is_bool, is_float, is_unsigned, tensor
+from .base import GraphOp, ints_def
 from .contraction import spatial_names
 
 
@@ -18,23 +18,23 @@ class PoolOp(GraphOp):
     """The base of pools. `pads` are begins then ends; `ceil_mode` rounds the output size up."""
 
     x = operand_def(TensorType)
-    kernel = prop_def(DenseArrayBase)
-    strides = prop_def(DenseArrayBase)
-    pads = prop_def(DenseArrayBase)
-    dilations = prop_def(DenseArrayBase)
+    kernel = ints_def()
+    strides = ints_def()
+    pads = ints_def()
+    dilations = ints_def()
     ceil_mode = prop_def(BoolAttr)
     result = result_def(TensorType)
     DEFAULTS: ClassVar = {"ceil_mode": False}
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
-        spatial = len(x.get_shape()) - 2
+        spatial = len(dims_of(x)) - 2
         if spatial < 1:
             raise self.fail("an operand of rank at least 3 is needed", found=x)
         if is_unsigned(x.element_type) or is_bool(x.element_type):
             raise self.fail_element("operands must be floats or signed integers", x)
         self._check_window(spatial)
-        n, c, *size = x.get_shape()
+        n, c, *size = dims_of(x)
         return tensor(
             [n, c, *(self._out(size[k], k, spatial) for k in range(spatial))], x.element_type
         )
@@ -108,7 +108,7 @@ class AvgPoolOp(PoolOp):
         x = build.widened(operands[0])
         spatial = len(x.shape) - 2
         lead, at = self.window(spatial)
-        out = tensor(self.type.get_shape(), x.element)
+        out = tensor(dims_of(self.type), x.element)
         total = build.scope(out, x[[*lead, *at]], self.ints("kernel"), names=self.names(spatial))
         count = self._count(build, x)
         here = iterators(spatial + 2)
@@ -130,7 +130,7 @@ class AvgPoolOp(PoolOp):
             for k in range(spatial)
         ]
         inside = build.ones(size, x.element)
-        out = tensor(self.type.get_shape()[2:], x.element)
+        out = tensor(dims_of(self.type)[2:], x.element)
         return build.scope(out, inside[at], self.ints("kernel"), names=self.names(spatial)[2:])
 
 

@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ..index import Index, iterators
 from ..scalars import Expr, call
 from ..scope_builder import ScopeBuilder, Source, cast, exp
-from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
+from ..types import Tensor, dims_of, is_bool, is_float, is_unsigned, tensor
 from .base import GraphOp
 
 
@@ -70,15 +70,13 @@ class ReduceOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, axes = self.operand_type(0), self.ints("axes")
-        rank = len(x.get_shape())
+        rank = len(dims_of(x))
         if sorted(set(axes)) != list(axes) or any(not 0 <= a < rank for a in axes):
             raise self.fail(f"axes must be sorted, distinct and in [0, {rank})", found=list(axes))
         if is_unsigned(x.element_type) or is_bool(x.element_type):
             raise self.fail_element("operands must be floats or signed integers", x)
         keep = self.value("keep_dims")
-        shape = [
-            1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes
-        ]
+        shape = [1 if k in axes else n for k, n in enumerate(dims_of(x)) if keep or k not in axes]
         return tensor(shape, x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
@@ -155,7 +153,7 @@ class SoftmaxBaseOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, axis = self.operand_type(0), self.value("axis")
-        if not 0 <= axis < len(x.get_shape()) or not is_float(x.element_type):
+        if not 0 <= axis < len(dims_of(x)) or not is_float(x.element_type):
             raise self.fail(f"axis {axis} does not fit a float tensor", found=x)
         return x
 
@@ -207,9 +205,9 @@ class LayerNormOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, axis = self.operand_type(0), self.value("axis")
-        if not 0 <= axis < len(x.get_shape()) or not is_float(x.element_type):
+        if not 0 <= axis < len(dims_of(x)) or not is_float(x.element_type):
             raise self.fail(f"axis {axis} does not fit a float tensor", found=x)
-        expected = tensor(x.get_shape()[axis:], x.element_type)
+        expected = tensor(dims_of(x)[axis:], x.element_type)
         for k in range(1, len(self.operands)):
             if self.operand_type(k) != expected:
                 raise self.fail(
@@ -263,9 +261,9 @@ class InstanceNormOp(GraphOp):
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
-        if len(x.get_shape()) < 3 or not is_float(x.element_type):
+        if len(dims_of(x)) < 3 or not is_float(x.element_type):
             raise self.fail("a float tensor of rank at least 3 is needed", found=x)
-        expected = tensor(x.get_shape()[1:2], x.element_type)
+        expected = tensor(dims_of(x)[1:2], x.element_type)
         if self.operand_type(1) != expected or self.operand_type(2) != expected:
             raise self.fail("scale and bias are per channel", expected=expected)
         return x
@@ -296,9 +294,9 @@ class BatchNormOp(GraphOp):
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
-        if len(x.get_shape()) < 2 or not is_float(x.element_type):
+        if len(dims_of(x)) < 2 or not is_float(x.element_type):
             raise self.fail("a float tensor of rank at least 2 is needed", found=x)
-        expected = tensor(x.get_shape()[1:2], x.element_type)
+        expected = tensor(dims_of(x)[1:2], x.element_type)
         for k in range(1, 5):
             if self.operand_type(k) != expected:
                 raise self.fail(
@@ -333,7 +331,7 @@ class LrnOp(GraphOp):
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
-        if len(x.get_shape()) < 2 or not is_float(x.element_type) or self.value("size") < 1:
+        if len(dims_of(x)) < 2 or not is_float(x.element_type) or self.value("size") < 1:
             raise self.fail("a float tensor of rank at least 2 and a size of at least 1", found=x)
         return x
 

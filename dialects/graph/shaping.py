@@ -15,11 +15,12 @@ from xdsl.irdl import (
     var_result_def,
 )
 
+from ..dims import broadcasts
 from ..index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ..scalars import Expr
 from ..scope_builder import ScopeBuilder, Source
-from ..types import Tensor, tensor
-from .base import GraphOp
+from ..types import Tensor, dims_of, tensor
+from .base import GraphOp, ints_def
 
 
 @irdl_op_definition
@@ -29,14 +30,14 @@ class ReshapeOp(GraphOp):
     name = "graph.reshape"
     MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
-    shape = prop_def(DenseArrayBase)
+    shape = ints_def()
     result = result_def(TensorType)
 
     def infer(self) -> Tensor:
         x, shape = self.operand_type(0), self.ints("shape")
         if any(n < 0 for n in shape):
             raise self.fail("extents are at least 0", found=list(shape))
-        if math.prod(shape) != math.prod(x.get_shape()):
+        if math.prod(shape) != math.prod(dims_of(x)):
             raise self.fail("the element counts differ", expected=x, found=list(shape))
         return tensor(shape, x.element_type)
 
@@ -60,9 +61,9 @@ class TransposeOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, perm = self.operand_type(0), self.ints("perm")
-        if sorted(perm) != list(range(len(x.get_shape()))):
+        if sorted(perm) != list(range(len(dims_of(x)))):
             raise self.fail("'perm' is not a permutation of the dims", found=list(perm))
-        return tensor([x.get_shape()[k] for k in perm], x.element_type)
+        return tensor([dims_of(x)[k] for k in perm], x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         (x,) = operands
@@ -81,16 +82,16 @@ class BroadcastOp(GraphOp):
     name = "graph.broadcast"
     MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
-    shape = prop_def(DenseArrayBase)
+    shape = ints_def()
     dims = prop_def(DenseArrayBase)
     result = result_def(TensorType)
 
     def infer(self) -> Tensor:
         x, shape, dims = self.operand_type(0), self.ints("shape"), self.ints("dims")
-        if len(dims) != len(x.get_shape()) or sorted(set(dims)) != list(dims):
+        if len(dims) != len(dims_of(x)) or sorted(set(dims)) != list(dims):
             raise self.fail("'dims' needs one increasing entry per operand dim", found=list(dims))
         for k, d in enumerate(dims):
-            if not 0 <= d < len(shape) or x.get_shape()[k] not in (1, shape[d]):
+            if not 0 <= d < len(shape) or not broadcasts(dims_of(x)[k], shape[d]):
                 raise self.fail(f"operand dim {k} does not broadcast to {list(shape)}", found=x)
         return tensor(shape, x.element_type)
 
@@ -115,18 +116,16 @@ class ConcatOp(GraphOp):
         if not self.operands:
             raise self.fail("at least one operand is needed")
         types, axis = [self.operand_type(k) for k in range(len(self.operands))], self.value("axis")
-        first = types[0].get_shape()
+        first = dims_of(types[0])
         if not 0 <= axis < len(first):
             raise self.fail(f"axis {axis} is not in [0, {len(first)})")
         for t in types:
-            same = len(t.get_shape()) == len(first) and all(
-                a == b
-                for k, (a, b) in enumerate(zip(t.get_shape(), first, strict=True))
-                if k != axis
+            same = len(dims_of(t)) == len(first) and all(
+                a == b for k, (a, b) in enumerate(zip(dims_of(t), first, strict=True)) if k != axis
             )
             if not same or t.element_type != types[0].element_type:
                 raise self.fail("operands differ beside the axis", expected=types[0], found=t)
-        total = sum(t.get_shape()[axis] for t in types)
+        total = sum(dims_of(t)[axis] for t in types)
         return tensor([*first[:axis], total, *first[axis + 1 :]], types[0].element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
@@ -172,20 +171,19 @@ class SliceOp(GraphOp):
     name = "graph.slice"
     MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
-    starts = prop_def(DenseArrayBase)
-    sizes = prop_def(DenseArrayBase)
-    steps = prop_def(DenseArrayBase)
+    starts = ints_def()
+    sizes = ints_def()
+    steps = ints_def()
     result = result_def(TensorType)
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
-        shape = x.get_shape()
+        shape = dims_of(x)
         starts, sizes, steps = self.ints("starts"), self.ints("sizes"), self.ints("steps")
         if not len(starts) == len(sizes) == len(steps) == len(shape):
             raise self.fail("one start, size and step per dim are needed", found=x)
         for k, n in enumerate(shape):
-            last = starts[k] + steps[k] * (sizes[k] - 1)
-            if sizes[k] < 0 or (sizes[k] > 0 and not (0 <= starts[k] < n and 0 <= last < n)):
+            if sizes[k] < 0 or not _inside(starts[k], sizes[k], steps[k], n):
                 raise self.fail(f"the slice leaves dim {k} of extent {n}")
         return tensor(sizes, x.element_type)
 
@@ -197,6 +195,14 @@ class SliceOp(GraphOp):
         return build.pointwise(self.type, x[index])
 
 
+def _inside(start: int, size: int, step: int, n: int) -> bool:
+    """Whether a slice stays in an extent; an empty one does."""
+    if step == 1 and start >= 0 and start + size <= n:  # first: it does not ask whether it is empty
+        return True
+    last = start + step * (size - 1)
+    return size == 0 or (0 <= start < n and 0 <= last < n)
+
+
 @irdl_op_definition
 class SplitOp(GraphOp):
     """Consecutive parts of `sizes` along `axis`, one result each. ONNX Split."""
@@ -205,12 +211,12 @@ class SplitOp(GraphOp):
     MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
     axis = prop_def(IntegerAttr)
-    sizes = prop_def(DenseArrayBase)
+    sizes = ints_def()
     parts = var_result_def(TensorType)
 
     def infer(self) -> list[Tensor]:
         x, axis, sizes = self.operand_type(0), self.value("axis"), self.ints("sizes")
-        shape = x.get_shape()
+        shape = dims_of(x)
         if not 0 <= axis < len(shape) or sum(sizes) != shape[axis] or min(sizes, default=-1) < 0:
             raise self.fail(f"sizes {list(sizes)} do not make up dim {axis}", found=x)
         return [tensor([*shape[:axis], n, *shape[axis + 1 :]], x.element_type) for n in sizes]
@@ -234,17 +240,17 @@ class PadOp(GraphOp):
     name = "graph.pad"
     MOVES: ClassVar[bool] = True
     x = operand_def(TensorType)
-    pads = prop_def(DenseArrayBase)
+    pads = ints_def()
     fill = prop_def(FloatAttr)
     result = result_def(TensorType)
     DEFAULTS: ClassVar = {"fill": 0.0}
 
     def infer(self) -> Tensor:
         x, pads = self.operand_type(0), self.ints("pads")
-        rank = len(x.get_shape())
+        rank = len(dims_of(x))
         if len(pads) != 2 * rank:
             raise self.fail(f"{2 * rank} pads are needed", found=list(pads))
-        shape = [n + pads[k] + pads[k + rank] for k, n in enumerate(x.get_shape())]
+        shape = [n + pads[k] + pads[k + rank] for k, n in enumerate(dims_of(x))]
         if any(n < 0 for n in shape):
             raise self.fail("the pads crop more than there is", found=shape)
         return tensor(shape, x.element_type)

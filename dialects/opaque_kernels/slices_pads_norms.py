@@ -9,6 +9,8 @@ Source: ONNX operators Slice, Pad, BatchNormalization (9, 14), LRN.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..types import Array
@@ -21,12 +23,23 @@ def slice_positions(start: int, end: int, step: int, n: int) -> range:
     Raises:
         ValueError: the step is 0.
     """
+    first, count = slice_extent(start, end, step, n)
+    return range(first, first + count * step, step)
+
+
+def slice_extent(start: Any, end: Any, step: int, n: Any) -> tuple[Any, Any]:
+    """The first position that a slice keeps and how many, as `slice_positions`.
+
+    Ends and extent may be symbolic.
+    """
     if step == 0:
         raise ValueError("a step is 0")
     start, end = (v + n if v < 0 else v for v in (start, end))
     if step > 0:
-        return range(min(max(start, 0), n), min(max(end, 0), n), step)
-    return range(min(max(start, 0), n - 1), min(max(end, -1), n - 1), step)
+        start, end = min(max(start, 0), n), min(max(end, 0), n)
+        return start, max(-((start - end) // step), 0)
+    start, end = min(max(start, 0), n - 1), min(max(end, -1), n - 1)
+    return start, max(-((end - start) // -step), 0)
 
 
 def _slice(call: NodeCall) -> list[Array]:

@@ -255,6 +255,8 @@ func.func @data(%x: tensor<2x3xf32>, %i: tensor<4xi64>) {
   %5 = graph.gather %x, %i {axis = 1} : tensor<2x4xf32>
   %6 = graph.gather %x, %i : tensor<4x3xf32>
   %7 = graph.arg_max %x {axis = 1} : tensor<2x1xi64>
+  %iota = graph.iota {size = [5]} : tensor<5xi64>
+  %from = graph.iota {start = [3], size = [5], step = [-2]} : tensor<5xi64>
   %8 = graph.opaque "NonZero"(%x) node "0a01" opset ["=18"] : (tensor<2x3xf32>) -> tensor<2x4xi64>
   // CHECK: graph.weight @small : tensor<2x3xf32>
   // CHECK-NEXT: graph.weight @"odd name/1:0" : tensor<2x3xf32>
@@ -264,6 +266,8 @@ func.func @data(%x: tensor<2x3xf32>, %i: tensor<4xi64>) {
   // CHECK-NEXT: graph.gather %x, %i {axis = 1} : tensor<2x4xf32>
   // CHECK-NEXT: graph.gather %x, %i : tensor<4x3xf32>
   // CHECK-NEXT: graph.arg_max %x {axis = 1} : tensor<2x1xi64>
+  // CHECK-NEXT: graph.iota {size = [5]} : tensor<5xi64>
+  // CHECK-NEXT: graph.iota {start = [3], size = [5], step = [-2]} : tensor<5xi64>
   // CHECK-NEXT: graph.opaque "NonZero"(%x) node "0a01" opset ["=18"] : (tensor<2x3xf32>) -> tensor<2x4xi64>
   func.return
 }

@@ -275,6 +275,16 @@ def pad(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) 
     writer.emit("Pad", names, outputs)
 
 
+def iota(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Range, up to what is never reached."""
+    (start,), (size,), (step,) = (op.ints(name) for name in ("start", "size", "step"))
+    if step == 0:
+        raise op.fail("a step of 0 has no ONNX form")
+    bounds = {"start": start, "limit": start + size * step, "delta": step}
+    names = [writer.scalar(value, op.type.element_type, name) for name, value in bounds.items()]
+    writer.emit("Range", names, outputs)
+
+
 def arg_max(writer: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """ArgMax, extent 1 kept."""
     writer.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
@@ -336,4 +346,5 @@ WRITERS: dict[str, Writer] = {
     "pad": pad,
     "gather": plain("Gather", "axis"),
     "arg_max": arg_max,
+    "iota": iota,
 }

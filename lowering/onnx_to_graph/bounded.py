@@ -47,7 +47,7 @@ def convert(node: OnnxNode, opsets: Mapping[str, int], counts: Counts) -> Sequen
     proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
     proto.domain = DOMAIN
     if node.op_type == "NonMaxSuppression":
-        proto.attribute.append(onnx.helper.make_attribute("most", _most(node)))
+        proto.attribute.append(onnx.helper.make_attribute("most", int(_most(node))))
     names = [*proto.output, *[""] * (len(types) - len(proto.output))]
     del proto.output[:]
     proto.output.extend([*names, f"{names[0]}.count"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from xdsl.ir import SSAValue
 
+from ...dialects.dims import broadcast_shapes
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, shape_of
 from .node import OnnxNode
@@ -24,7 +24,7 @@ def product(node: OnnxNode, a: SSAValue, b: SSAValue) -> SSAValue:
     a = node.reshape(a, [1, *left]) if len(left) == 1 else a
     b = node.reshape(b, [*right, 1]) if len(right) == 1 else b
     try:
-        batch = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
+        batch = broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
     except ValueError as error:
         raise UserError("batch dims do not broadcast", found=f"{left} and {right}") from error
     a = node.build.expand(a, (*batch, *shape_of(a)[-2:]))

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from ...dialects.control import LoopOp
 from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
-from ...dialects.types import element_of, shape_of
+from ...dialects.types import shape_of
 from . import dynamic_control, regions
 from .node import OnnxNode
 from .regions import SubgraphBody
@@ -148,7 +148,7 @@ def scan(
     if {len(in_axes), len(in_directions)} != {scanned}:
         raise UserError("one axis and direction per scan input are needed", expected=scanned)
     in_axes = [node.axis(a, len(shape_of(x))) for a, x in zip(in_axes, sources, strict=True)]
-    counts = {shape_of(x)[axis] for x, axis in zip(sources, in_axes, strict=True)}
+    counts = {int(shape_of(x)[axis]) for x, axis in zip(sources, in_axes, strict=True)}
     if len(counts) != 1:
         raise UserError("the scan inputs have different lengths", found=sorted(counts))
     (trips,) = counts
@@ -239,7 +239,7 @@ def _stacked(
     found: list[OnnxValue] = []
     for j, column in enumerate(zip(*rows, strict=True)):
         parts = [v.ssa(node.build, node.fresh, node.where) for v in column]
-        if len({(shape_of(p), element_of(p)) for p in parts}) != 1:
+        if len({p.type for p in parts}) != 1:
             raise UserError("a scan output changes its shape from one iteration to the next")
         axis = node.axis(axes[j], len(shape_of(parts[0])) + 1)
         shape = [*shape_of(parts[0])[:axis], 1, *shape_of(parts[0])[axis:]]

@@ -1,17 +1,22 @@
 """A model that has a program for each shape of its inputs.
 
-Nothing in it is symbolic: it is imported for the shapes that come, and again for others.
+It is imported with symbols for dims (dialects/extents.py), and the symbols are bound for the shapes
+that come. A shape that breaks the program's guards is another import; so is each shape of a model
+with a node whose import needs numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from ...dialects.dims import shown
-from ...dialects.errors import UserError, warn
+from ...dialects.errors import UserError, in_debug_mode, one_line, say, warn
 from ...dialects.program import Program
+from ...dialects.shape_guards import shape_env
+from ...dialects.specialize import sizes_of_shapes, specialize
 from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights
 from .default_inputs import deciding_inputs, tell
@@ -26,6 +31,28 @@ MOST_SIZES = 4096
 
 Step = Callable[[Program], Program]
 Shapes = Mapping[str, Sequence[int]]
+Imported: TypeAlias = "tuple[Program, Collection[str]]"
+
+
+@dataclass
+class _Symbolic:
+    """An import with symbols: the initialisers that it took for constants, and input values."""
+
+    program: Program
+    fixed: Collection[str]
+    values: Mapping[str, bytes]
+
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
+        """The symbols' numbers. Raises UserError where the shapes contradict the types."""
+        given = {name: shapes[name] for name in self.program.input_names if name in shapes}
+        return sizes_of_shapes(self.program.main, self.program.input_names, given)
+
+    def fits(self, shapes: Shapes) -> bool:
+        """Whether the program is one for these shapes."""
+        try:
+            return shape_env(self.program.main).broken(self.sizes(shapes)) is None
+        except UserError:
+            return False
 
 
 class DynamicProgram(Program):
@@ -55,6 +82,7 @@ class DynamicProgram(Program):
         # Inputs read as sizes: the program depends on their values. Imports find them.
         self._sizes: set[str] = set()
         self._told = False
+        self._symbolic: list[_Symbolic] = []
         if isinstance(error, NotConstant):
             self._sizes |= deciding_inputs(model, error.value)
 
@@ -71,6 +99,11 @@ class DynamicProgram(Program):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    @property
+    def imports(self) -> int:
+        """How many programs with symbols were imported: each is for the shapes of its guards."""
+        return len(self._symbolic)
 
     def then(self, step: Step) -> DynamicProgram:
         """The same, with one more step done with each program that `bind` makes."""
@@ -95,7 +128,7 @@ class DynamicProgram(Program):
         while True:
             values = {name: arrays[name] for name in sorted(self._sizes)}
             try:
-                program, fixed = imported(self.model, self._shapes(arrays), values)
+                program, fixed = self._bound(self._shapes(arrays), values)
             except NotConstant as error:
                 found = deciding_inputs(self.model, error.value) - self._sizes
                 if not found or any(arrays[n].size > MOST_SIZES for n in found if n in arrays):
@@ -106,6 +139,35 @@ class DynamicProgram(Program):
             for step in self.steps:
                 program = step(program)
             return program
+
+    def _bound(self, shapes: Shapes, values: Mapping[str, Array]) -> Imported:
+        """The program for shapes of all inputs, from one with symbols where there is one."""
+        found = self._symbolic_for(shapes, values)
+        if found is None:
+            return imported(self.model, shapes, values)
+        bound = found.program.clone()
+        specialize(bound.module, found.sizes(shapes), bound.weights)
+        return bound, found.fixed
+
+    def _symbolic_for(self, shapes: Shapes, values: Mapping[str, Array]) -> _Symbolic | None:
+        """A program with symbols whose guards hold, imported now if there is none yet."""
+        same = {name: array.tobytes() for name, array in values.items()}
+        for entry in self._symbolic:
+            if entry.values == same and entry.fits(shapes):
+                return entry
+        given = {e.name: shapes[e.name] for e in self.declared if e.name in shapes}
+        try:
+            program, fixed = imported(self.model, self.shapes, values, given)
+        except NotConstant:
+            raise
+        except Exception as error:  # code that takes numbers alone: it is imported for these
+            if in_debug_mode():
+                raise
+            say(f"{self.source}: imported for these shapes alone ({one_line(str(error))})")
+            return None
+        found = _Symbolic(program, fixed, same)
+        self._symbolic.append(found)
+        return found
 
     def _shapes(self, arrays: Mapping[str, Array]) -> Shapes:
         """The shapes given beforehand and those of the arrays for dynamic inputs.

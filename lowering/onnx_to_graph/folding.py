@@ -14,19 +14,19 @@ import numpy as np
 import onnx
 from onnx.reference.ops._op_list import load_op
 
+from ...dialects.dims import broadcast_shapes, is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.index_range import check_node, ints_of
 from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
 from .node import OnnxNode
+from .symbolic_folding import fold_symbolic, shape_array
 from .tensor_data import element_of_number, is_supported, reader, tensor_shape
 from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, OnnxValue
 
 # Ops whose results may be much larger than their operands; known operands give their size.
 _GROWING: dict[str, Callable[[OnnxNode], float]] = {
-    "Expand": lambda n: math.prod(
-        np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))
-    ),
+    "Expand": lambda n: math.prod(broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))),
     "Tile": lambda n: math.prod(n.shape(0)) * math.prod(n.constant_ints(1, "repeats")),
     "Range": lambda n: range_size(n),
     "EyeLike": lambda n: math.prod(n.shape(0)),
@@ -66,6 +66,8 @@ def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
     special = _SPECIAL.get(node.op_type)
     if special is not None:
         return special(node)
+    if (symbolic := fold_symbolic(node)) is not None:
+        return symbolic
     if node.op_type not in _FOLDED or not node.inputs:
         return None
     decides = node.op_type in _SHAPED_BY_DATA
@@ -119,6 +121,9 @@ def _mel_weights(node: OnnxNode) -> list[OnnxValue] | None:
 
 
 def _evaluate(node: OnnxNode) -> list[OnnxValue] | None:
+    for value in node.inputs:
+        if value is not None:
+            value.fix()
     arrays = [None if v is None else v.array() for v in node.inputs]
     results = run_reference(node, arrays)
     if results is None:
@@ -167,9 +172,7 @@ def _shape(node: OnnxNode) -> list[OnnxValue]:
     """The operand's static shape, whatever its data."""
     shape = node.shape(0)
     return [
-        OnnxValue.of_array(
-            node.proto.output[0], np.asarray(shape[_shape_range(node, len(shape))], np.int64)
-        )
+        OnnxValue.of_array(node.proto.output[0], shape_array(shape[_shape_range(node, len(shape))]))
     ]
 
 
@@ -182,9 +185,8 @@ def _shape_range(node: OnnxNode, rank: int) -> slice:
 
 
 def _size(node: OnnxNode) -> list[OnnxValue]:
-    return [
-        OnnxValue.of_array(node.proto.output[0], np.asarray(math.prod(node.shape(0)), np.int64))
-    ]
+    count = shape_array((math.prod(node.shape(0)),)).reshape(())
+    return [OnnxValue.of_array(node.proto.output[0], count)]
 
 
 def _constant(node: OnnxNode) -> list[OnnxValue]:
@@ -236,6 +238,9 @@ def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
         return np.broadcast_to(fill.ravel()[0], shape)
 
     name = node.proto.output[0]
+    if is_symbolic(shape):
+        number_ = node.scalar(fill.ravel()[0], element)
+        return [OnnxValue.of_ssa(name, node.build.expand(number_, shape))]
     return [
         OnnxValue(
             name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,))

@@ -13,7 +13,7 @@ from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import OnnxNode
 from .subgraphs import CallContext, Env, Importing
-from .tensor_data import number_of_element, type_name
+from .tensor_data import number_of_element, type_name, type_proto
 from .values import OnnxValue
 
 # A limit for the expansion of small files by functions that call functions.
@@ -142,8 +142,7 @@ def _type(value: OnnxValue | None) -> bytes:
     """The serialised ONNX type of an operand, empty for a missing one."""
     if value is None or value.element is None:
         return onnx.TypeProto().SerializeToString()
-    number = number_of_element(value.element)
-    return onnx.helper.make_tensor_type_proto(number, value.shape).SerializeToString()
+    return type_proto(value.shape, value.element).SerializeToString()
 
 
 def call(

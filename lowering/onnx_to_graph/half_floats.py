@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.types import element_of, is_float, is_half
 from .loading import domain_of
 from .node import OnnxNode
-from .tensor_data import element_of_number, number_of_element
+from .tensor_data import element_of_number, type_proto
 from .values import OnnxValue
 
 # Graph ops that round nothing, so they do not count as steps.
@@ -87,7 +87,7 @@ def _inferred(node: OnnxNode, k: int, schema: onnx.defs.OpSchema) -> Attribute |
     """The half type that ONNX infers where no operand has the result's type (a missing state)."""
     given = zip(node.proto.input, node.inputs, strict=False)
     types = {
-        name: onnx.helper.make_tensor_type_proto(number_of_element(v.element), v.shape)
+        name: type_proto(v.shape, v.element)
         for name, v in given
         if v is not None and v.element is not None
     }

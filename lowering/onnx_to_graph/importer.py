@@ -8,7 +8,9 @@ its ONNX function body, `graph.opaque`. A node that is none of these is a UserEr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import FunctionProto
@@ -16,10 +18,11 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.dims import fits, shown
+from ...dialects.dims import fits, is_symbolic, shown
 from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
+from ...dialects.shape_guards import note_env
 from ...dialects.types import Array, is_unsigned
 from . import (
     bounded,
@@ -37,6 +40,7 @@ from .loading import OnnxModel, domain_of, in_order, load_model, needed
 from .node import OnnxNode, describe
 from .provenance import read_origin
 from .shape_binding import (
+    DeclaredInput,
     bind,
     declared_dims,
     declared_inputs,
@@ -48,6 +52,9 @@ from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .tensor_data import element_of_number, reader, tensor_shape
 from .values import NotConstant, NotNative, OnnxValue
+
+if TYPE_CHECKING:
+    from ...dialects.extents import ShapeEnv
 
 # A limit for the expansion of small files by unrolled loops.
 MAX_NODES = 1_000_000
@@ -77,11 +84,14 @@ def imported(
     model: OnnxModel,
     shapes: Mapping[str, Sequence[int]],
     values: Mapping[str, Array] | None = None,
+    examples: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[Program, Collection[str]]:
     """The program, and the initialisers that became constants although they are inputs.
 
     Args:
         values: arrays of inputs that become constants, by name: shapes depend on them.
+        examples: shapes of inputs. With them, dims that `shapes` does not fix are symbols of the
+            program, and its guards hold for these shapes.
 
     Raises:
         UserError: as `import_onnx`.
@@ -90,7 +100,10 @@ def imported(
     fixed: set[str] = set()
     while True:
         try:
-            return Importer(model, fixed, values).program(shapes), fixed
+            importer = Importer(model, fixed, values)
+            if examples is None:
+                return importer.program(shapes), fixed
+            return importer.symbolic_program(shapes, examples), fixed
         except UserError as error:
             left = optional.keys() - fixed
             value = error.value if isinstance(error, NotConstant) else ""
@@ -124,6 +137,8 @@ class Importer:
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[NodeOutcome] = []
         self.counts: bounded.Counts = {}
+        # What is known of symbolic dims; None where the shapes are numbers.
+        self.shape_env: ShapeEnv | None = None
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
         # Shared with separate imports:
@@ -135,6 +150,7 @@ class Importer:
         """An import into a separate program, which finds the types of a loop."""
         found = Importer(self.model, self.fixed, self.values)
         found.visited, found.undecided, found.unfit = self.visited, self.undecided, self.unfit
+        found.shape_env = self.shape_env
         return found
 
     def inside(self) -> Importer:
@@ -151,10 +167,32 @@ class Importer:
 
     def program(self, shapes: Mapping[str, Sequence[int]]) -> Program:
         """Build everything. Raises UserError."""
+        inputs = declared_inputs(self.model.proto.graph, shapes)
+        return self._program(inputs, bind(inputs, without_lengths(self.model.proto.graph, shapes)))
+
+    def symbolic_program(
+        self, shapes: Mapping[str, Sequence[int]], examples: Mapping[str, Sequence[int]]
+    ) -> Program:
+        """Build everything, with symbols for what `shapes` does not fix. Raises UserError."""
+        from ...dialects.extents import ShapeEnv  # sympy takes its time
+        from .symbolic_inputs import symbolic_shapes
+
+        graph = self.model.proto.graph
+        if sequence_inputs(graph):
+            raise UserError("a model of sequences is imported for their lengths")
+        inputs = declared_inputs(graph)
+        self.shape_env = ShapeEnv()
+        bound = symbolic_shapes(inputs, shapes, examples, self.shape_env)
+        with self.shape_env.active():
+            program = self._program(inputs, bound)
+        note_env(program.main, self.shape_env)
+        return program
+
+    def _program(
+        self, inputs: Sequence[DeclaredInput], bound: Mapping[str, Sequence[Any]]
+    ) -> Program:
         graph = self.model.proto.graph
         env: Env = {}
-        inputs = declared_inputs(graph, shapes)
-        bound = bind(inputs, without_lengths(graph, shapes))
         for entry in inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
             if entry.name in self.values:
@@ -275,7 +313,7 @@ class Importer:
             proto, scope.opsets.get(domain, 1), self._operands(proto, env), self.build, self.fresh
         )
         try:
-            with self.build.at(name):
+            with self._at(name):
                 if functions.key(proto) not in self.functions:
                     bounded.require_followed(node, self.counts)
                 results = self._results(node, domain, env, scope)
@@ -285,6 +323,13 @@ class Importer:
         except UserError as error:
             raise _located(error, proto) from error
         self._bind(proto, results, env)
+
+    @contextmanager
+    def _at(self, name: str) -> Generator[None]:
+        """Ops and guards that come about in the block are this node's."""
+        guards = nullcontext() if self.shape_env is None else self.shape_env.at(name)
+        with self.build.at(name), guards:
+            yield
 
     def _operands(self, proto: onnx.NodeProto, env: Env) -> list[OnnxValue | None]:
         found: list[OnnxValue | None] = []
@@ -534,7 +579,7 @@ def _check_declared(
     dims = declared_dims(onnx.ValueInfoProto(type=type_))
     if dims is not None and padded is not None:
         dims = tuple(None if k == padded else n for k, n in enumerate(dims))
-    if not fits(dims, value.shape):
+    if not is_symbolic(value.shape) and not fits(dims, value.shape):
         warn(f"declared with dims {shown(dims)}, it has {list(value.shape)}", where)
 
 

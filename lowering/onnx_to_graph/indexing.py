@@ -82,7 +82,7 @@ def gather_nd(node: OnnxNode) -> list[SSAValue]:
     """Gather rows of the operand, its indexed dims flattened to one."""
     x, indices, build = node[0], _positions(node, 1), node.build
     shape, positions, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
-    depth = positions[-1] if positions else 0
+    depth = int(positions[-1]) if positions else 0
     if not positions or batch + depth > len(shape) or not 0 <= batch < len(positions):
         found = f"{list(shape)} at {list(positions)}"
         raise UserError("indices do not fit the operand", found=found)

@@ -11,6 +11,7 @@ from onnx import AttributeProto
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.builder import GraphBuilder
+from ...dialects.dims import is_symbolic, same_dims
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, shape_of
 from .values import NotConstant, OnnxValue
@@ -86,7 +87,9 @@ class OnnxNode:
         return self.value(k).array()
 
     def constant_ints(self, k: int, what: str) -> list[int]:
-        return [int(v) for v in self.constant(k, what).ravel()]
+        """Data of operand `k` as a list; of a program without fixed shapes `Extent`s among them."""
+        found = self.constant(k, what).ravel()
+        return [v if is_symbolic([v]) else int(v) for v in found]
 
     def constant_number(self, k: int, what: str) -> Any:
         """Data of operand `k`, which must be one known number. Raises UserError."""
@@ -219,7 +222,7 @@ class OnnxNode:
 
     def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Reshape; no op if nothing changes."""
-        return x if shape_of(x) == tuple(shape) else self.build.reshape(x, shape=list(shape))
+        return x if same_dims(shape_of(x), shape) else self.build.reshape(x, shape=list(shape))
 
     def transpose(self, x: SSAValue, perm: Sequence[int]) -> SSAValue:
         """Transpose; no op if nothing changes."""

@@ -9,15 +9,16 @@ import numpy as np
 import onnx
 from xdsl.ir import SSAValue
 
+from ...dialects.dims import extent_named, is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.graph import OpaqueOp
 from ...dialects.opaque import evaluate_node, evaluator, node_model, outer_names
 from ...dialects.opaque_kernels import KERNELS
-from ...dialects.types import Array, Tensor, tensor, tensor_type, to_numpy
+from ...dialects.types import Array, Tensor, example_type, tensor, to_numpy
 from ..node_to_nest.find import find_nests
 from ..node_to_nest.table import TABLE
 from .node import OnnxNode
-from .tensor_data import element_of_number, number_of_element, to_proto
+from .tensor_data import element_of_number, to_proto, type_proto
 from .values import NotConstant, OnnxValue
 
 # Operand data up to this size are given to shape inference.
@@ -77,7 +78,8 @@ def kind(node: OnnxNode, values: Sequence[SSAValue]) -> str:
         readable = k < len(given) and given[k].is_readable
         return given[k].array() if readable else None
 
-    operands, results = ([tensor_type(v) for v in vs] for vs in (op.inputs, op.outputs))
+    # Whether there are nests is asked for the example of symbolic dims.
+    operands, results = ([example_type(v) for v in vs] for vs in (op.inputs, op.outputs))
     found = find_nests(op.properties, operands, results, known)
     return "opaque" if found is None else "native"
 
@@ -186,19 +188,15 @@ def result_types(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> list
 
 def _onnx_type(value: OnnxValue) -> onnx.TypeProto:
     assert value.element is not None
-    return onnx.helper.make_tensor_type_proto(number_of_element(value.element), value.shape)
+    return type_proto(value.shape, value.element)
 
 
 def _inferred(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> dict[str, Tensor]:
-    """The fully static types that shape inference finds, by name."""
+    """The types that shape inference finds, each dim a number or a known extent, by name."""
     schema = onnx.defs.get_schema(node.op_type, node.version, domain)
     named = list(zip(node.proto.input, node.inputs, strict=False))
     types = {name: _onnx_type(v) for name, v in named if v is not None}
-    data = {
-        name: to_proto(v.array())
-        for name, v in named
-        if v is not None and v.is_known and v.array().size <= _SHAPE_DATA
-    }
+    data = {name: to_proto(v.array()) for name, v in named if v is not None and _gives_shapes(v)}
     imports = [onnx.helper.make_opsetid(name, version) for name, version in opsets.items()]
     try:
         found = onnx.shape_inference.infer_node_outputs(
@@ -213,21 +211,30 @@ def _inferred(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> dict[st
         TypeError,
     ):
         return {}
-    static = {name: _static(proto, node) for name, proto in found.items()}
-    return {name: type_ for name, type_ in static.items() if type_ is not None}
+    whole = {name: _whole(proto, node) for name, proto in found.items()}
+    return {name: type_ for name, type_ in whole.items() if type_ is not None}
 
 
-def _static(proto: onnx.TypeProto, node: OnnxNode) -> Tensor | None:
+def _gives_shapes(value: OnnxValue) -> bool:
+    """Whether shape inference is given the operand's data."""
+    known = value.is_known and value.array().size <= _SHAPE_DATA
+    return known and not is_symbolic(value.array())
+
+
+def _whole(proto: onnx.TypeProto, node: OnnxNode) -> Tensor | None:
     kind = proto.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         name = str(kind).removesuffix("_type").replace("_", " ")
         raise UserError(f"its result is a value of kind {name}: not supported", where=node.where)
     declared = proto.tensor_type
     if not declared.HasField("shape") or any(
-        not d.HasField("dim_value") for d in declared.shape.dim
+        d.WhichOneof("value") is None for d in declared.shape.dim
     ):
         return None
-    shape = [d.dim_value for d in declared.shape.dim]
+    shape = [
+        d.dim_value if d.HasField("dim_value") else extent_named(d.dim_param)
+        for d in declared.shape.dim
+    ]
     return tensor(shape, element_of_number(declared.elem_type, node.where))
 
 

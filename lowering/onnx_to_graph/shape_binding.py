@@ -159,18 +159,32 @@ def bind(
     Raises:
         UserError: a shape is given for no input or contradicts the file; a dim is still unknown.
     """
+    bound: dict[str, tuple[int, ...]] = {}
+    for name, dims in bound_dims(inputs, shapes).items():
+        if not all(isinstance(d, int) for d in dims):
+            raise _unbound(inputs, shapes, _symbols(inputs, shapes))
+        bound[name] = tuple(d for d in dims if isinstance(d, int))
+    return bound
+
+
+def bound_dims(
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[Dim, ...]]:
+    """As `bound`, with symbols and None for the dims that nothing fixes.
+
+    Raises:
+        UserError: a shape is given for no input or contradicts the file; a rank is unknown.
+    """
     _check_names(inputs, shapes)
     symbols = _symbols(inputs, shapes)
-    bound: dict[str, tuple[int, ...]] = {}
+    found: dict[str, tuple[Dim, ...]] = {}
     for entry in inputs:
-        if entry.name in shapes:
-            bound[entry.name] = tuple(int(n) for n in shapes[entry.name])
-            continue
-        dims = _resolve(entry, symbols)
-        if dims is None or not all(isinstance(d, int) for d in dims):
+        given = shapes.get(entry.name)
+        dims = _resolve(entry, symbols) if given is None else tuple(int(n) for n in given)
+        if dims is None:
             raise _unbound(inputs, shapes, symbols)
-        bound[entry.name] = tuple(d for d in dims if isinstance(d, int))
-    return bound
+        found[entry.name] = dims
+    return found
 
 
 def _check_names(inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...dialects.dims import broadcast_shapes
 from ...dialects.errors import UserError
-from ...dialects.opaque_kernels.slices_pads_norms import slice_positions
+from ...dialects.opaque_kernels.slices_pads_norms import slice_extent
 from ...dialects.types import shape_of, to_numpy
 from .folding import range_size
 from .node import OnnxNode
@@ -135,8 +136,8 @@ def slice_(node: OnnxNode) -> list[SSAValue]:
         if step == 0:
             raise UserError("a step is 0")
         k = node.axis(axis, rank)
-        kept = slice_positions(start, end, step, shape[k])
-        starts[k], sizes[k], steps[k] = (kept[0] if len(kept) else 0), len(kept), step
+        first_kept, count = slice_extent(start, end, step, shape[k])
+        starts[k], sizes[k], steps[k] = (first_kept if count > 0 else 0), count, step
     return [sliced(node, node[0], starts, sizes, steps)]
 
 
@@ -155,7 +156,7 @@ def expand(node: OnnxNode) -> list[SSAValue]:
     """Broadcast to a constant shape, both ways."""
     shape = node.constant_ints(1, "the shape")
     try:
-        full = np.broadcast_shapes(node.shape(0), tuple(shape))
+        full = broadcast_shapes(node.shape(0), tuple(shape))
     except ValueError as error:
         raise UserError(
             "the shapes do not broadcast", found=f"{list(node.shape(0))} and {shape}"

@@ -28,6 +28,7 @@ def dft(node: OnnxNode) -> list[SSAValue]:
     length = node.constant_int(1, "the length") if node.has(1) else whole
     if length > MAX_LENGTH or length < 1:
         raise NotNative
+    length = int(length)  # the matrices are data
     if inverse and one_sided:
         return [_real_inverse(node, x, axis, length)]
     x = _resized(node, x, axis, length)

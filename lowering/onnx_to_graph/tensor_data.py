@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +231,9 @@ def to_proto(array: Array, name: str = "") -> TensorProto:
     return onnx.helper.make_tensor(
         name, TensorProto.BFLOAT16, array.shape, array.tobytes(), raw=True
     )
+
+
+def type_proto(shape: Sequence[Any], element: Attribute) -> onnx.TypeProto:
+    """The ONNX type of a tensor; a symbolic extent is a dim of that name."""
+    dims = [n if isinstance(n, int) else str(n) for n in shape]
+    return onnx.helper.make_tensor_type_proto(number_of_element(element), dims)

@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.builder import GraphBuilder
+from ...dialects.dims import is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, from_numpy, is_float, shape_of
 
@@ -79,8 +81,10 @@ class OnnxValue:
     @classmethod
     def of_array(cls, name: str, array: Array) -> OnnxValue:
         """Data computed at import time."""
+        if array.dtype == object and all(isinstance(v, int) for v in array.ravel()):
+            array = array.astype(np.int64)  # of a shape computation with symbols elsewhere
         try:
-            element = from_numpy(array.dtype)
+            element = i64 if is_symbolic(array) else from_numpy(array.dtype)
         except (UserError, TypeError):
             element = None
         value = cls(name, array.shape, element, load=lambda: array)
@@ -135,6 +139,12 @@ class OnnxValue:
             self._array = self._load()
         return self._array
 
+    def fix(self) -> None:
+        """Make numbers of symbolic data: those are guards of the program."""
+        if is_symbolic(self.array()):
+            numbers = np.asarray([int(v) for v in self.array().ravel()], np.int64)
+            self._array = numbers.reshape(self.array().shape)
+
     def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
         """The value in the IR, added on first use; `fresh` makes weight names unique.
 
@@ -153,6 +163,7 @@ class OnnxValue:
             kind = "string" if dtype is None or dtype.kind in "OUS" else str(dtype)
             raise UserError(f"operand '{self.name}' has unsupported type {kind}", where=where)
         assert self._load is not None
+        self.fix()
         if not self._weight and math.prod(self.shape) <= LITERAL:
             return build.constant(np.asarray(self.array()), self.element)
         return build.weight(fresh(self.name), self._load, self.shape, self.element)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, DictionaryAttr, ModuleOp, StringAttr, i1
+from xdsl.dialects.builtin import Builtin, DictionaryAttr, ModuleOp, StringAttr, i1, i64
 from xdsl.dialects.func import Func, ReturnOp
 from xdsl.dialects.math import Math
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -39,7 +39,7 @@ from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.base import discard
-from ...dialects.graph.data import GatherOp
+from ...dialects.graph.data import GatherOp, IotaOp
 from ...dialects.index import Index, iterators
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.op_reference import rebuild_extern
@@ -158,6 +158,12 @@ class Translator:
             case GatherOp() | ExternOp() | CallOp() if (found := self._gathered(op)) is not None:
                 same = copied(found)
                 self.values[op.results[0]] = self.merge(found, owner) if same is None else same
+            case IotaOp():
+                self.values[op.result] = numeral(op.reference()[0], i64)
+            case ExternOp() | CallOp() if op.callee.data == IotaOp.name:
+                named = rebuild_extern(op)
+                assert isinstance(named, IotaOp)
+                self.values[op.results[0]] = numeral(named.reference()[0], i64)
             case ExternOp() | CallOp():
                 self._extern(op, op.callee.data, op.config)
             case GraphOp() | OpaqueOp():

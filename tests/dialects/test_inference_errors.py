@@ -125,6 +125,7 @@ CASES = [
     ("gather", [MATRIX, (ROW, i64)], {"axis": 2}, "axis 2 is not in [0, 2)"),
     ("gather", [MATRIX, ROW], {"axis": 0}, "indices are i32 or i64"),
     ("arg_max", [MATRIX], {"axis": 2}, "axis 2 is not in [0, 2), or empty"),
+    ("iota", [], {"size": [2, 3]}, "'size' is a list of one number"),
 ]  # fmt: skip
 
 

@@ -134,6 +134,13 @@ def test_an_op_makes_the_round_trip(case: tuple[Any, ...]) -> None:
     round_trip(program_of(op, *shapes, **properties))
 
 
+def test_positions_are_a_range() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (4,), i64)
+    b.output("y", b.add(x, b.iota(start=[3], size=[4], step=[-2])))
+    round_trip(b.build())
+
+
 def test_logic_where_and_split_make_the_round_trip() -> None:
     b = GraphBuilder()
     x, y = b.input("x", (2, 4)), b.input("y", (2, 4))

@@ -1,0 +1,105 @@
+"""What a function says of its symbolic dims: `isoform.guards` and `isoform.sizes`.
+
+    func.func @main(%x: tensor<?x8xf32, #graph.dims<n, 8>>) -> ...
+        attributes {isoform.guards = ["n >= 1", "n <= 512"], isoform.sizes = {n = 16 : i64}}
+
+Guards hold of every call; without them a symbol is any number from 0 on. Sizes are an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation
+
+from .dims_attr import DimsAttr
+from .errors import UserError
+
+if TYPE_CHECKING:
+    from .extents import ShapeEnv
+
+GUARDS = "isoform.guards"
+SIZES = "isoform.sizes"
+
+
+def shape_env(op: Operation) -> ShapeEnv:
+    """What the function around `op` says of its symbols; nothing may be added to it.
+
+    Raises:
+        UserError: the attributes are not what this file says.
+    """
+    function: Operation | None = op
+    while function is not None and not isinstance(function, FuncOp):
+        function = function.parent_op()
+    guards = None if function is None else function.attributes.get(GUARDS)
+    return _env(guards)
+
+
+@contextmanager
+def guards_known(module: ModuleOp) -> Generator[None]:
+    """Extents of types read in the block follow from the guards of the module's function."""
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    guarded = next((f for f in functions if GUARDS in f.attributes), None)
+    if guarded is None:
+        yield
+        return
+    with shape_env(guarded).active():
+        yield
+
+
+@lru_cache(maxsize=64)
+def _env(guards: Attribute | None) -> ShapeEnv:
+    from .extent_text import read_guard
+    from .extents import ShapeEnv
+
+    if guards is None:
+        return ShapeEnv(frozen=True)
+    if not isinstance(guards, ArrayAttr) or not all(isinstance(g, StringAttr) for g in guards):
+        raise UserError(f"{GUARDS} is a list of texts", found=guards, hint='["n <= 512"]')
+    return ShapeEnv(guards={read_guard(g.data): "" for g in guards}, frozen=True)  # pyright: ignore
+
+
+def sizes_of(function: FuncOp) -> dict[str, int]:
+    """The example sizes. Raises UserError where they are no numbers."""
+    found = function.attributes.get(SIZES)
+    if found is None:
+        return {}
+    if not isinstance(found, DictionaryAttr) or not all(
+        isinstance(n, IntegerAttr) for n in found.data.values()
+    ):
+        raise UserError(f"{SIZES} is a number for each symbol", found=found, hint="{n = 16 : i64}")
+    return {name: n.value.data for name, n in found.data.items()}  # pyright: ignore
+
+
+def symbols_of(function: FuncOp) -> list[str]:
+    """The symbols of a function's arguments, in order."""
+    found: list[str] = []
+    for arg in function.body.block.args:
+        if isinstance(arg.type, TensorType) and isinstance(arg.type.encoding, DimsAttr):
+            found += arg.type.encoding.symbols()
+    return list(dict.fromkeys(found))
+
+
+def note_env(function: FuncOp, env: ShapeEnv) -> None:
+    """Write guards and sizes as the function's attributes."""
+    from .extents import guard_text
+
+    function.attributes[GUARDS] = ArrayAttr(StringAttr(guard_text(g)) for g in env.guards)
+    function.attributes[SIZES] = _sizes(env.sizes)
+
+
+def _sizes(sizes: Mapping[str, int]) -> DictionaryAttr:
+    return DictionaryAttr({name: IntegerAttr(n, i64) for name, n in sizes.items()})
