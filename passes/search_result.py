@@ -52,18 +52,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class Applied:
-    """One rewrite of the result: the rule, the op it made or replaced, seconds saved (< 0)."""
+    """One rewrite of the result: the rule, the op it made or replaced, seconds saved (< 0).
+
+    Attributes:
+        became: the subprogram as IR after this step of a derivation; empty where it has no steps.
+    """
 
     rule: str
     place: str  # the op
     proof: Proof  # how the rule is known to hold
     delta: float  # seconds, modelled
     floats: Floats
+    became: str = ""
 
     def entry(self) -> dict[str, Any]:
         """The rewrite as an entry of a report."""
         found = {"rule": self.rule, "place": self.place, "proof": self.proof, "delta": self.delta}
-        return {**found, **self.floats.entry()}
+        became = {"became": self.became} if self.became else {}
+        return {**found, **self.floats.entry(), **became}
 
 
 @dataclass(frozen=True)

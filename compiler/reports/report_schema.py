@@ -37,6 +37,7 @@ _REWRITE["properties"] |= {
     "error": {"type": ["number", "null"]},
     "before": _TEXT,
     "after": _TEXT,
+    "became": _TEXT,
     "seconds": _row(_SECONDS, 2),
 }
 _NODE = _object(op=_TEXT, place=_TEXT, ir=_TEXT, when=_TEXT)

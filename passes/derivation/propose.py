@@ -8,6 +8,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program
@@ -32,6 +33,7 @@ from .bound import least_of_program, least_of_scope
 from .derive import FoundDerivation, apply_found, apply_rules, is_unchanged
 from .flattening import ROWS
 from .isolate import isolate_all
+from .lift import program_of_scopes
 from .rules import named
 from .search import DerivationSettings, FoundProgram, Searcher, Stop
 from .side_by_side import BATCH, SHARED
@@ -170,7 +172,10 @@ class DerivationProposer(Proposer):
             reason = "what it reads was rewritten: the derivation does not fit any more"
             raise DoesNotFitError(reason)
         rules = [(f"derive {rule}", named(rule).floats) for rule in done.found.state.rules()]
-        return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
+        rules.append(("derive match", GUARDED))
+        states = done.found.state.path()[1:]
+        steps = [text_of_roots(state.roots) for state in states]
+        return AppliedRewrite(done.pipeline, rules, proof_of(done), steps)
 
     def variants(self, choices: Sequence[ChosenOccurrence]) -> Sequence[Sequence[ChosenOccurrence]]:
         """Only gains above noise, or only large ones: a small one may cost its neighbours more."""
@@ -180,6 +185,11 @@ class DerivationProposer(Proposer):
             if 0 < len(large) < len(choices) and large not in found:
                 found.append(large)
         return found
+
+
+def text_of_roots(roots: Sequence[Scope]) -> str:
+    """The scopes that a derivation has come to, as a program of their leaves."""
+    return "\n".join(line[2:] for line in str(program_of_scopes(roots)).splitlines()[1:-1])
 
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:

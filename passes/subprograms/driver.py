@@ -257,8 +257,10 @@ class SubprogramSearch(SearchState):
             pipelines.append(done.pipeline)
             delta = (choice.decision.after - choice.decision.before) / len(done.rules)
             at = self._place(choice.names)
+            steps = [*done.steps, *[""] * (len(done.rules) - len(done.steps))]
             result.applied += [
-                Applied(rule, at, done.proof, delta, floats) for rule, floats in done.rules
+                Applied(rule, at, done.proof, delta, floats, became)
+                for (rule, floats), became in zip(done.rules, steps, strict=True)
             ]
         add_pipeline(made.module, ",".join(text for text in pipelines if text))
         for proposer in self.proposers:

@@ -75,11 +75,16 @@ class ChosenOccurrence:
 
 @dataclass(frozen=True)
 class AppliedRewrite:
-    """What was done at an occurrence: equivalent passes, the applied rules, how it is proved."""
+    """What was done at an occurrence: equivalent passes, the applied rules, how it is proved.
+
+    Attributes:
+        steps: for each rule the subprogram after it, as IR; fewer where the last is the result.
+    """
 
     pipeline: str  # the equivalent passes
     rules: Sequence[tuple[str, Floats]]
     proof: Proof
+    steps: Sequence[str] = ()
 
 
 class Proposer(ABC):

@@ -30,6 +30,17 @@ func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>) -> tensor<4x6xf32> {
   func.return %r : tensor<4x6xf32>
 }
 """
+POLYNOMIAL = """\
+func.func @main(%a: i32, %b: i32) -> i32 {
+  %aa = ring.mul %a, %a : i32
+  %ab = ring.mul %a, %b : i32
+  %two = ring.add %ab, %ab : i32
+  %bb = ring.mul %b, %b : i32
+  %s = ring.add %aa, %two : i32
+  %y = ring.add %s, %bb : i32
+  func.return %y : i32
+}
+"""
 RELUS = """\
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = graph.relu %x : tensor<4xf32>
@@ -91,6 +102,30 @@ def test_operands_that_do_not_agree_are_refused_in_a_line(
     assert cli.main(["run", "bad.mlir", "--plugin", example("custom_op.py")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "tensor<4x6" in line or "operands must agree" in line
+
+
+def test_a_dialect_and_its_lowering(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("square.mlir").write_text(RELUS.replace("graph.relu", "demo.square"))
+    flags = ["--plugin", example("custom_dialect.py")]
+    assert opt.main(["square.mlir", "-p", "demo-to-graph", *flags]) == 0
+    assert capsys.readouterr().out.count("graph.mul") == 2
+
+
+def test_a_library_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--plugin", example("custom_kernel.py")]
+    assert opt.main(["outer.mlir", "-p", "algebra-to-kernel", *flags]) == 0
+    assert "demo.outer" in capsys.readouterr().out
+
+
+def test_rules_over_a_dialect_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("polynomial.mlir").write_text(POLYNOMIAL)
+    rules = f'rules="{example("ring.rules")}"'
+    saturate = f'graph-saturate{{dialect=ring {rules} op-costs="ring.mul=4","ring.square=3"}}'
+    assert (
+        opt.main(["polynomial.mlir", "--plugin", example("ring_dialect.py"), "-p", saturate]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "ring.square" in out and "ring.mul" not in out
 
 
 def test_a_frontend() -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.viewed import HOSTILE, convolution_with_batch_norm, report_of
 
@@ -120,6 +121,21 @@ def test_the_command_reads_what_optimize_wrote(tmp_path: Path) -> None:
     data = embedded(Path(out).read_text())
     assert data["searches"][0]["name"] == "saturate"
     assert data["kernels"]["kind"] == "modelled" and data["kernels"]["after"]
+
+
+def test_each_step_of_a_derivation_tells_what_it_made() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (1, 256, 14, 14))
+    w = b.weight("w", np.ones((256, 256, 3, 3), np.float32))
+    dilated = {"strides": [1, 1], "pads": [2, 2, 2, 2], "dilations": [2, 2]}
+    b.output("y", b.conv(x, w, **dilated))
+    better = api.optimize(b.build(), "h100", strategy="derive", budget=60)
+    data = page_data({**better.report, "levels": levels_of(better)})
+    *steps, match = [r for r in data["rewrites"] if r.get("search") == "derive"]
+    assert steps and match["rule"] == "derive match" and "became" not in match
+    assert len({step["became"] for step in steps}) == len(steps)
+    assert all("algebra.scope" in step["became"] for step in steps)
+    assert data["searches"][0]["points"][-1][3] < 1.0
 
 
 def test_measured_kernels_are_preferred() -> None:

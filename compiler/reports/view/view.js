@@ -246,7 +246,9 @@ function nodeDetails(side, node, rewrites) {
 function rewriteDetails(rewrite) {
   const steps = data.rewrites.map((r, k) => [r, k]).filter(([r]) => r.place === rewrite.place && r.family === rewrite.family);
   const rest = [];
-  if (rewrite.before !== undefined) rest.push(...ir("IR before", rewrite.before), ...ir("IR after", rewrite.after));
+  if (rewrite.before !== undefined) rest.push(...ir("IR before", rewrite.before));
+  if (rewrite.became) rest.push(...ir("Alone, after this step", rewrite.became));
+  if (rewrite.before !== undefined) rest.push(...ir(rewrite.became ? "IR after all steps" : "IR after", rewrite.after));
   if (steps.length > 1) {
     rest.push(make("h3", "All steps at this place"));
     const list = make("ol", steps.map(([r, k]) => make("li", [act(r.rule, () => chooseRewrite(k), "link")])));
