@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -117,13 +118,17 @@ class Session:
             UserError: as `__call__`, for an unknown output name, and for an array in `out` that
                 does not fit or cannot be written.
         """
-        known = [info.name for info in self.outputs]
-        wanted = known if names is None else list(names)
-        for name in wanted:
+        known = self._output_names
+        wanted = known if names is None else names
+        for name in () if names is None else names:
             if name not in known:
                 raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
         outputs = self._run(feeds, out)
         return [outputs[name] for name in wanted]
+
+    @cached_property
+    def _output_names(self) -> list[str]:
+        return [info.name for info in self.outputs]
 
     @property
     def algorithms(self) -> list[dict[str, Any]]:
@@ -222,12 +227,14 @@ class Session:
     ) -> dict[str, Array]:
         convert = getattr(self.runner, "as_array", np.asarray)
         checked = check_inputs(self.inputs, feeds, convert)
-        check_out(self.outputs, out or {})
         if self._closed:
             raise UserError("this session is closed")
-        for name in dict(self._cuts.values()).keys() & (out or {}).keys():
-            raise UserError(f"the size of output '{name}' depends on data: it cannot be given")
-        found = self._outputs(self._defaults | checked, out or {})
+        if out:
+            check_out(self.outputs, out)
+            for name in dict(self._cuts.values()).keys() & out.keys():
+                raise UserError(f"the size of output '{name}' depends on data: it cannot be given")
+        inputs = self._defaults | checked if self._defaults else checked
+        found = self._outputs(inputs, out or {})
         return cut(found, self._cuts) if self._cuts else found
 
     def _outputs(self, inputs: dict[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:

@@ -77,7 +77,7 @@ def check_inputs(
             raise UserError(
                 f"input '{info.name}' has another dtype", expected=info.dtype, found=array.dtype
             )
-        if not fits(info.shape, array.shape):
+        if array.shape != info.shape and not fits(info.shape, array.shape):
             raise UserError(
                 f"input '{info.name}' has another shape",
                 expected=shown(info.shape),

@@ -17,7 +17,7 @@ from ...dialects.index import iterators, normalise
 from ...dialects.program import main_of
 from ...dialects.scalars import Read, map_reads
 from ...dialects.scope_body import in_bounds
-from ...dialects.types import shape_of, tensor_type
+from ...dialects.types import element_count, shape_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 
 
@@ -28,8 +28,9 @@ class AlgebraInlineCopies(ModulePass):
     Sound because the reader stays inside the copy's shape, so it reads the copy's own values. A
     read that may leave the shape is kept, unless the copy is its whole source in the same order. An
     index that would gain a floor is kept too: such copies are reshapes, which are free as views of
-    the same buffer. So is a copy without which its reader would no longer be a library kernel:
-    blocks cut out of a band, read by a matrix product.
+    the same buffer. A reader with floors goes on through copies that repeat elements, as those of
+    nearest neighbours do. A copy is kept without which its reader would no longer be a library
+    kernel: blocks cut out of a band, read by a matrix product.
 
     Before:
 
@@ -117,7 +118,16 @@ def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
     index = tuple(normalise(e.substitute(read.index), scope.extents) for e in source.index)
     if any(e.has_floor for e in index) and not any(e.has_floor for e in read.index):
         return read
-    return Read(source.source, index, source.outside)
+    new = Read(source.source, index, source.outside)
+    return _through(scope, new, copies) if _repeats(new.source, copies) else new
+
+
+def _repeats(value: SSAValue, copies: dict[SSAValue, Read]) -> bool:
+    """Whether a copy is larger than its source, and so no view of it."""
+    source = copies.get(value)
+    return source is not None and element_count(tensor_type(value)) > element_count(
+        tensor_type(source.source)
+    )
 
 
 def _is_identity(source: Read, shape: tuple[int, ...]) -> bool:

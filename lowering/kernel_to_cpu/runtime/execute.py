@@ -135,9 +135,10 @@ class Execution:
                 is out of range.
         """
         arrays = [checked(wanted, inputs) for wanted in self.inputs]
+        out = out or {}
         with self._lock:
             self._bound = ()  # so that memory which the caller let go can be given out again
-            self._bind([*arrays, *self._receivers(out or {}, arrays)])
+            self._bind([*arrays, *self._receivers(out, arrays)])
             if self.alarms:
                 self.alarmed[...] = 0
             for step in self.steps:
@@ -147,10 +148,12 @@ class Execution:
                         raise self._out_of_range()
                 else:
                     step()
-            return self._results(out or {})
+            return self._results(out)
 
     def _receivers(self, out: Mapping[str, Array], inputs: Sequence[Array]) -> list[Array]:
         """Where outputs are written: a caller's array that suits, or memory of our own."""
+        if not out:
+            return [memory.take() for memory in self._memory]
         found: list[Array] = []
         for output, memory in zip(self.handed_out, self._memory, strict=True):
             given = out.get(output.name)
@@ -173,7 +176,9 @@ class Execution:
     def _results(self, out: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name: what was handed out as it is, the others as copies."""
         first = len(self.inputs)
-        handed = {o.name: self._bound[first + k] for k, o in enumerate(self.handed_out)}
+        handed = {o.name: a for o, a in zip(self.handed_out, self._bound[first:], strict=True)}
+        if not out and len(handed) == len(self.outputs):
+            return handed
         # All are read before any is written: an array in `out` may lie in an input's memory.
         found = {
             name: handed[name] if name in handed else self.read(view).copy()
