@@ -486,10 +486,12 @@ def _recurrent(draw: Draw) -> dict[str, Case]:
     found: dict[str, Case] = {}
     for op, gates in (("LSTM", 4), ("GRU", 3)):
         size = gates * 256
+        shapes = {"w": (1, size, 256), "r": (1, size, 256), "b": (1, 2 * size)}
         found[f"{op} 32 steps 256-256"] = of(
             draw,
             f"y = {op} <hidden_size = 256> (x, w, r, b)",
             {"x": (32, 1, 256)},
-            {"w": (1, size, 256), "r": (1, size, 256), "b": (1, 2 * size)},
+            # Small weights: a state that is chaotic shows each rounding after some steps.
+            {n: 0.1 * draw.floats(s) for n, s in shapes.items()},
         )
     return found

@@ -1,7 +1,8 @@
 """Single operators at the shapes of real models, beside other runtimes on the same files.
 
-    python benchmarks/operators.py [--threads N] [--against onnxruntime,openvino] [--seconds S] [NAME ...]
-    python benchmarks/operators.py --out ROWS.json; python benchmarks/operators.py --write ROWS.json ...
+    python benchmarks/operators.py [--threads N] [--against onnxruntime,openvino] [NAME ...]
+    python benchmarks/operators.py --out ROWS.json
+    python benchmarks/operators.py --write ROWS.json ...
 
 Each row is an ONNX file of a node or a few. Runtimes take turns within one process, some
 milliseconds each; the ratio is the median of the paired ratios, theirs over ours. On one thread it
@@ -143,9 +144,10 @@ def document(given: argparse.Namespace) -> str:
 
 _HEAD = """# Single operators beside other runtimes
 
-Each row is an ONNX file of one node or a few (`benchmarks/operator_cases.py`), run as it is by each runtime. Ratios are the
-other's time over isoform's: above 1 isoform is faster. A row below 0.97 says why. What one thread takes is measured by
-that thread's clock, so other load changes it through caches and memory only.
+Each row is an ONNX file of one node or a few (`benchmarks/operator_cases.py`), run as it is.
+Ratios are the other's time over isoform's: above 1 isoform is faster. A row below 0.97 says why.
+What one thread takes is measured by that thread's clock: other load changes it through caches and
+memory only.
 """
 
 

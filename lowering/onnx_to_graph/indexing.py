@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import i32, i64
@@ -49,14 +51,22 @@ def _from_end(node: OnnxNode, indices: SSAValue, size: SSAValue) -> SSAValue:
     return build.where(negative, build.add(indices, size), indices)
 
 
-def _steps(node: OnnxNode, indices: SSAValue, size: int, stride: int) -> SSAValue:
+def _place_type(shape: Sequence[int]) -> type[np.signedinteger[Any]]:
+    """The type of flat positions: they are stored, and half as long where 32 bits do."""
+    return np.int32 if math.prod(shape) < 1 << 31 else np.int64
+
+
+def _steps(
+    node: OnnxNode, indices: SSAValue, size: int, stride: int, type_: type[np.signedinteger[Any]]
+) -> SSAValue:
     """The distance of the elements at these indices from the first: index times stride.
 
     It is read from a table by graph.gather, which counts negative indices from the end and raises
     for one outside. Arithmetic would silently select an element of another row.
     """
-    table = np.arange(size, dtype=np.int64) * stride
-    return node.build.gather(node.data(table, f"steps{size}x{stride}"), indices, axis=0)
+    table = np.arange(size, dtype=type_) * type_(stride)
+    name = f"steps{size}x{stride}{table.dtype}"
+    return node.build.gather(node.data(table, name), indices, axis=0)
 
 
 def gather_elements(node: OnnxNode) -> list[SSAValue]:
@@ -69,11 +79,13 @@ def gather_elements(node: OnnxNode) -> list[SSAValue]:
     if any(n > size for k, (n, size) in enumerate(zip(out, shape, strict=True)) if k != axis):
         raise UserError("there are more indices than rows", expected=list(shape), found=list(out))
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    flat = _steps(node, indices, shape[axis], strides[axis])
+    type_ = _place_type(shape)
+    flat = _steps(node, indices, shape[axis], strides[axis], type_)
     for k, n in enumerate(out):
         if k == axis or n == 1 or strides[k] == 0:
             continue
-        steps = (np.arange(n, dtype=np.int64) * strides[k]).reshape([-1] + [1] * (len(out) - k - 1))
+        places = np.arange(n, dtype=type_) * type_(strides[k])
+        steps = places.reshape([-1] + [1] * (len(out) - k - 1))
         flat = build.add(flat, build.expand(node.data(steps, f"steps{k}"), out))
     return [build.gather(node.reshape(x, [math.prod(shape)]), flat, axis=0)]
 
@@ -93,14 +105,16 @@ def gather_nd(node: OnnxNode) -> list[SSAValue]:
         raise NotNative
     parts = build.split(indices, axis=len(positions) - 1, sizes=[1] * depth)
     flat: SSAValue | None = None
+    type_ = _place_type(shape)
     for k, part in enumerate(parts):
-        step = _steps(node, node.reshape(part, positions[:-1]), dims[k], math.prod(dims[k + 1 :]))
+        column = node.reshape(part, positions[:-1])
+        step = _steps(node, column, dims[k], math.prod(dims[k + 1 :]), type_)
         flat = step if flat is None else build.add(flat, step)
     assert flat is not None
     rows = math.prod(shape[:batch]) * math.prod(dims)
     if batch:
         count = math.prod(shape[:batch])
-        offsets = (np.arange(count, dtype=np.int64) * math.prod(dims)).reshape(
+        offsets = (np.arange(count, dtype=type_) * type_(math.prod(dims))).reshape(
             [*shape[:batch], *[1] * (len(positions) - 1 - batch)]
         )
         flat = build.add(flat, build.expand(node.data(offsets, "batch"), shape_of(flat)))

@@ -13,6 +13,7 @@ import math
 from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...dialects.index import iterators
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp
 from ...dialects.types import shape_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_gemm
@@ -63,8 +64,27 @@ def _is_product(op: ConvOp) -> bool:
     return single and wide and match_gemm(op.scopes[0]) is not None
 
 
+def _follows_rows(op: ConvOp) -> bool:
+    """Whether what follows depends on the pixel by the product alone: pixels stay one range."""
+    arguments, rank = op.body.block.args, len(op.type.get_shape())
+    here, pixels = iterators(rank), set(range(2, rank))
+    reads = [read for scope in op.scopes[1:] for read in scope.reads()]
+    return (
+        shape_of(op.scopes[0].result) == op.type.get_shape()
+        and all(scope.is_pointwise for scope in op.scopes[1:])
+        and all(
+            not any(e.iterators & pixels for e in read.index)
+            if read.source in arguments
+            else list(read.index) == here
+            for read in reads
+        )
+    )
+
+
 def _product(op: ConvOp) -> list[KernelOp]:
-    """The matrix product, and loops over what follows it."""
+    """The matrix product, and loops over what follows it and is no epilogue."""
+    if _follows_rows(op):
+        return [GemmOp(list(op.inputs), op.body.clone(), op.type)]
     first, arguments = op.scopes[0], list(op.body.block.args)
     read = [arg for arg in arguments if arg in first.inputs]
     kernel = KernelBuilder([op.outer(arg) for arg in read])

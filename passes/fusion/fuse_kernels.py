@@ -32,6 +32,8 @@ ROW_BYTES = 1 << 18
 STACK_BYTES = 1 << 20
 # Threads share rows; fusing down to fewer rows would leave threads idle.
 LEAST_ROWS = 4
+# So little is done before a second thread has begun.
+SMALL_BYTES = 1 << 15
 # Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
 MOST_SCOPES = 32
 # Operations of a product per byte of the intermediate and of the result. Above this, storing the
@@ -132,7 +134,7 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     heavy = any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes)
     if heavy and widest // rows >= VECTOR_BYTES:
         return False
-    if shared == 0 or rows < LEAST_ROWS:
+    if shared == 0 or (rows < LEAST_ROWS and moved > SMALL_BYTES):
         return False
     return widest // rows <= ROW_BYTES and sum(sizes) // rows <= STACK_BYTES
 

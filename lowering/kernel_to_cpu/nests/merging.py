@@ -39,6 +39,16 @@ def merge_loops(plan: NestPlan, result: Tensor, types: Mapping[SSAValue, Tensor]
     return merger.rebuilt(types)
 
 
+def merge_range(
+    plan: NestPlan, result: Tensor, types: Mapping[SSAValue, Tensor], iterators: Sequence[int]
+) -> NestPlan:
+    """The same nest, of these shared iterators as few as possible left."""
+    merger = _Merger(plan, _addresses(plan, result, types), list(plan.extents))
+    merger.block_checked(types)
+    merger.merge(iterators)
+    return merger.rebuilt(types)
+
+
 def _addresses(plan: NestPlan, result: Tensor, types: Mapping[SSAValue, Tensor]) -> list[Affine]:
     """Address of the result and of every read of an operand."""
     flats = [_flat(plan.root.here, result)]

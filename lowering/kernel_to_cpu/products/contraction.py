@@ -17,7 +17,7 @@ from ....dialects.errors import UserError
 from ....dialects.kernel import ConvOp, GemmOp, KernelOp, physical
 from ....dialects.program import where
 from ....dialects.schedule import Schedule
-from ....dialects.types import Array, element_of, shape_of, tensor_type, to_numpy
+from ....dialects.types import Array, Tensor, element_of, shape_of, tensor_type, to_numpy
 from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
 from ...schedule_space import OTHERS, Space
 from ..code_cache import cached_code
@@ -26,6 +26,7 @@ from ..emit.emitter import Emitter
 from ..emit.types import Index, Value
 from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
+from ..nests.merging import merge_range
 from ..nests.nest import Buffers, NestPlan, plan_nest
 from ..nests.nontemporal import nontemporal
 from ..nests.scope_value import emit_scope
@@ -39,14 +40,14 @@ Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
 
 
 def _epilogue(
-    op: KernelOp, coordinates: Coordinates, vector: int
+    op: KernelOp, coordinates: Coordinates, columns: Sequence[int]
 ) -> tuple[Epilogue | None, list[SSAValue]]:
     """Scopes after the first as an epilogue, and the operands it reads.
 
     Args:
         coordinates: values of the shared iterators at an output vector.
-        vector: the number of the iterator of the channels (columns), -1 if their extent is 1 or
-            they are several iterators.
+        columns: the numbers of the iterators of the channels (columns), none if their extent is 1.
+            Several are one range in all that the epilogue reads.
     """
     scopes = op.scopes
     if len(scopes) == 1:
@@ -55,7 +56,14 @@ def _epilogue(
     arguments = list(op.body.block.args)
     used = {r.source for scope in plan.scopes[1:] for r in scope.reads}
     extras = [arg for arg in arguments if arg in used]
-    types = {arg: tensor_type(op.inputs[k]) for k, arg in enumerate(arguments)}
+    types: dict[SSAValue, Tensor] = {
+        arg: tensor_type(op.inputs[k]) for k, arg in enumerate(arguments)
+    }
+    vector = columns[-1] if columns else -1
+    if len(columns) > 1:
+        plan = merge_range(plan, op.type, types, columns)
+        if any(plan.extents[k] != 1 for k in columns[:-1]):
+            raise UserError("the columns of an epilogue are no one range", where=where(op))
 
     def emit(
         emitter: Emitter,
@@ -98,7 +106,9 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     """The calls that compute a matrix product with its epilogue."""
     found = gemm_in(op)
     spec = gemm_spec(op, found, isa)
-    epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
+    numbers = loop_numbers(op)
+    columns = [numbers[k] for k in found.n.iterators]
+    epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), columns)
     a, b = (op.outer(read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
     problem = ProductProblem(spec, isa, matrix is not None)
@@ -175,11 +185,6 @@ def matrix_of(data: Array, found: GemmMatch) -> Array:
     shape = [axis.extent if axis.b or axis in (found.k, found.n) else 1 for axis in axes]
     strides = [axis.b * flat.itemsize for axis in axes]
     return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
-
-
-def _column_iterator(op: GemmOp, found: GemmMatch) -> int:
-    iterators = found.n.iterators
-    return loop_numbers(op)[iterators[0]] if len(iterators) == 1 else -1
 
 
 def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
@@ -284,8 +289,9 @@ def _part_call(
     """The call of one part; weights that are no constants (None) lie features last."""
     data = op.outer(found.data)
     spec = replace(_conv_spec(op, found, part, isa), in_place=weights is None)
-    vector = loop_numbers(op).get(found.out_order[1], -1)
-    epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
+    numbers = loop_numbers(op)
+    columns = [numbers[k] for k in found.out_order[1:2] if k in numbers]
+    epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), columns)
     problem = ConvProblem(spec, isa)
     point = table_for(spec, isa).space(problem).point(Schedule.on(op, OTHERS), where(op))
     schedule = problem.schedule(point)
