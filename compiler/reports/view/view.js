@@ -54,7 +54,7 @@ function head() {
   const entries = [entry(`before (${kind})`, milliseconds(before))];
   if (tuned !== undefined && tuned !== before) entries.push(entry("kernels tuned", milliseconds(tuned)));
   entries.push(entry("after", milliseconds(after)));
-  if (after) entries.push(entry("as fast", `${(before / after).toFixed(2)}\u00d7`, before > after ? "gain" : ""));
+  if (after) entries.push(entry("as fast", `${(before / after).toFixed(2)}\u00d7`, before > 1.005 * after ? "gain" : ""));
   $("cost").append(...entries);
   const names = { program: "Program", time: "Where the time goes", search: "Search", rejected: `Rejected (${data.rejected.length})` };
   for (const id of Object.keys(names)) {
