@@ -50,7 +50,7 @@ def searches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Searches:
 
 def use(monkeypatch: pytest.MonkeyPatch, search: Any, name: str = "drop") -> None:
     strategies = (Strategy(name, "algebra", 1.0, search, BITS),)
-    monkeypatch.setattr(optimizer, "chosen", lambda *_: strategies)
+    monkeypatch.setattr(optimizer, "chosen", lambda *_, **__: strategies)
 
 
 def program(weight: float | None = None, name: str = "x") -> Program:
