@@ -9,6 +9,7 @@ weight or constant of its own. So each pass works on a body as on a program (`as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -49,8 +50,8 @@ from .graph import WeightOp
 from .program import ARENA, main_of, named, where
 from .types import Array, Tensor, element_of, reference_dtype, shape_of, tensor, tensor_type
 
-# The reference runs no loop longer: an integer drawn at random may be its count.
-MOST_STEPS = 1 << 14
+# The exact reference runs no loop longer that data end: a number drawn at random may be its count.
+MOST_STEPS = 4096
 COUNT = tensor([], i64)
 CONDITION = tensor([], i1)
 
@@ -209,10 +210,13 @@ class LoopOp(IRDLOperation):
         )
         body = _Body(self.body, weights, arithmetic)
         rows = [np.zeros(shape_of(v), reference_dtype(element_of(v))) for v in self.stacked]
+        decided = self.count is not None or self.is_conditional
+        most = MOST_STEPS if decided and arithmetic is not Arithmetic.COMPUTED else math.inf
+        last = 0 if self.is_conditional or limit is None else limit
         step = 0
         while going and (limit is None or step < limit):
-            if step == MOST_STEPS:
-                raise UserError(f"the reference stops after {step} iterations", where=where(self))
+            if max(step + 1, last) > most:
+                raise UserError(f"the reference runs {most} iterations at most", where=where(self))
             lines = [a[self._place(k, step)] for k, a in enumerate(scanned)]
             results = body([np.asarray(step, np.int64), *carried, *lines, *captured])
             going = not self.is_conditional or bool(results.pop(0))

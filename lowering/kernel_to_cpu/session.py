@@ -317,7 +317,8 @@ def _host_name(op: Operation) -> str:
 
 def _op_of(call: KernelCall) -> str:
     """The name for users of the op that a kernel computes."""
-    value = call.arguments[-1].value if call.arguments else None
+    # A loop's results are followed by memory of its own.
+    value = next((a.value for a in reversed(call.arguments) if a.value is not None), None)
     owner = None if value is None else value.owner
     return where(owner) if isinstance(owner, Operation) else call.code.symbol
 

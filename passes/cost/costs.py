@@ -45,6 +45,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.contraction_attr import ConvParameters
+from ...dialects.control import ControlOp, IfOp, LoopOp
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import discard
@@ -66,7 +67,7 @@ from ..convolution.conv_algorithms import (
     conv_algorithms,
 )
 from .cost_file import CostFile, load_cost_file
-from .flops import Work, scope_work, work_of
+from .flops import Work, scope_work, times_of, work_of
 
 EFFICIENCY = {
     "gemm": 0.85,
@@ -137,12 +138,26 @@ class Costs:
         """
         if is_free(op) or is_source(op):
             return FREE_COST
+        if isinstance(op, LoopOp | IfOp):
+            return self._control(op)
         known = known if isinstance(known, (set, frozenset)) else set(known)
         fresh = tuple(value in known for value in op.operands)
         memo = (*_identity(op), fresh)
         if memo not in self._memo:
             self._memo[memo] = self._cost(op, fresh)
         return self._memo[memo]
+
+    def _control(self, op: ControlOp) -> Cost:
+        """All iterations of a loop (one where data decide), the dearer body of a branch."""
+        found: list[Cost] = []
+        for region in op.bodies:
+            ops = list(region.block.ops)
+            known = weights_only(ops)
+            costs = [self.op(inner, known) for inner in ops if runs(inner, known)]
+            measured = bool(costs) and all(cost.kind == "measured" for cost in costs)
+            seconds = times_of(op) * math.fsum(cost.seconds for cost in costs)
+            found.append(Cost(seconds, "measured" if measured else "modelled"))
+        return max(found, key=lambda cost: cost.seconds)
 
     def _cost(self, op: Operation, fresh: Sequence[bool]) -> Cost:
         if self.file.ops:

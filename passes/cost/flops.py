@@ -17,6 +17,7 @@ from functools import lru_cache
 from xdsl.ir import Attribute, Block, Operation
 
 from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.control import ControlOp, IfOp, LoopOp
 from ...dialects.graph import GraphOp
 from ...dialects.graph.contraction import ConvTransposeOp
 from ...dialects.program import Program
@@ -47,7 +48,10 @@ def flops_of(op: Operation) -> int:
 
 
 def bytes_of(op: Operation) -> int:
-    """Bytes of distinct operands read and of results written."""
+    """Bytes of distinct operands read and of results written; of a loop, in all iterations."""
+    if isinstance(op, LoopOp | IfOp):
+        inside = [sum(bytes_of(inner) for inner in r.block.ops) for r in op.bodies]
+        return times_of(op) * max(inside)
     distinct = list(dict.fromkeys(op.operands))
     return sum(byte_size(tensor_type(v)) for v in (*distinct, *op.results))
 
@@ -61,11 +65,20 @@ def work_of(op: Operation) -> Work:
     """MACs and flops of one op."""
     if isinstance(op, ScopeOp):
         return scope_work(op)
+    if isinstance(op, LoopOp | IfOp):
+        inside = [sum((work_of(o) for o in r.block.ops), Work()) for r in op.bodies]
+        most = max(inside, key=lambda work: work.flops)
+        return Work(times_of(op) * most.macs, times_of(op) * most.flops)
     if not isinstance(op, GraphOp) or not type(op).has_scopes():
         return Work()
     types = tuple(v.type for v in op.operands)
     properties = tuple(sorted(op.properties.items()))
     return _graph_work(type(op), types, properties, tuple(r.type for r in op.results))
+
+
+def times_of(op: ControlOp) -> int:
+    """How often a loop runs its body; 1 where data decide, as for a branch."""
+    return 1 if isinstance(op, IfOp) or op.trips is None else max(0, op.trips.value.data)
 
 
 @lru_cache(maxsize=1 << 14)
