@@ -4,8 +4,8 @@
 
 Recurrences have 64 inputs and a state of 64, for a batch of one. Each program is compiled in a
 cache folder of its own, and timed by the process's CPU seconds. Runs are on one thread, by its
-clock, in turn; the ratios are medians of paired ones. With --unrolled the program without loops is measured
-beside the other: 512 steps take half a minute to compile.
+clock, in turn; the ratios are medians of paired ones. With --unrolled the program without loops is
+measured beside the other: 512 steps take half a minute to compile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import argparse
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -82,7 +82,7 @@ CASES: dict[str, Callable[[], tuple[onnx.ModelProto, dict[str, np.ndarray]]]] = 
 
 
 @contextmanager
-def fresh_cache() -> Iterator[None]:
+def fresh_cache() -> Generator[None]:
     """A cache folder of its own, so that all kernels are compiled."""
     before = os.environ.get("ISOFORM_CACHE")
     with TemporaryDirectory() as folder:

@@ -16,11 +16,12 @@ from xdsl.ir import Operation, Region, SSAValue
 from ...dialects.builder import GraphBuilder
 from ...dialects.control import LoopOp, YieldOp
 from ...dialects.errors import UserError
-from ...dialects.graph import OpaqueOp
+from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.opaque import RANDOM_NODES, captured
 from ...dialects.program import name_value
 from ...dialects.types import Tensor, tensor, tensor_type
 from ...dialects.weights_only import depends_on_weights_only, is_source
+from .hoisting import hoisted
 from .node import OnnxNode
 from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
@@ -44,6 +45,7 @@ class BodyBuilder:
         self.build = build
         self.captured: list[SSAValue] = []
         self._inside: dict[SSAValue, SSAValue] = {}
+        self._arguments: dict[SSAValue, SSAValue] = {}
 
     def argument(self, type_: Tensor, name: str) -> SSAValue:
         """Add an argument, before anything is captured."""
@@ -55,6 +57,21 @@ class BodyBuilder:
         if value not in self._inside:
             self._inside[value] = self._copied(value) or self._captured(value)
         return self._inside[value]
+
+    def hoist(self, build: GraphBuilder, results: Sequence[SSAValue]) -> list[SSAValue]:
+        """Move out what is the same in all iterations; returns the results of the body then."""
+        block = self.build.block
+        arguments = block.args[len(block.args) - len(self.captured) :]
+        moved = hoisted(block, dict(zip(arguments, self.captured, strict=True)), build)
+        inside = {old: self._captured(new) for old, new in moved.items()}
+        for old, new in inside.items():
+            old.replace_all_uses_with(new)
+        for op in reversed(list(block.ops)):
+            unread = not any(v.uses or v in results for v in op.results)
+            if unread and isinstance(op, GraphOp | ConstantOp | WeightOp):
+                op.detach()
+                op.erase()
+        return [inside.get(v, v) for v in results]
 
     def read(self, results: Sequence[SSAValue]) -> list[SSAValue]:
         """The captured values that the body reads, or yields as they are."""
@@ -94,8 +111,10 @@ class BodyBuilder:
             into.block.add_op(op)
 
     def _captured(self, value: SSAValue) -> SSAValue:
-        self.captured.append(value)
-        return self._added(tensor_type(value), value.name_hint or "outer")
+        if value not in self._arguments:
+            self.captured.append(value)
+            self._arguments[value] = self._added(tensor_type(value), value.name_hint or "outer")
+        return self._arguments[value]
 
     def _added(self, type_: Tensor, name: str) -> SSAValue:
         block = self.build.block
@@ -159,6 +178,7 @@ class LoopParts:
         nexts = [v for v, kept in zip(self.nexts, same, strict=True) if not kept]
         going = [] if self.going is None else [self.going]
         yielded = [moved.get(v, v) for v in (*going, *nexts, *self.rows)]
+        yielded = self.body.hoist(build, yielded)
         captured = self.body.read(yielded)
         region = self.body.close(yielded, captured)
         op = LoopOp(

@@ -169,6 +169,31 @@ def test_a_loop_that_data_end_runs_until_they_do(count: str, first: str) -> None
     assert wrong(proto, {"x": X}, compiled=True) == ""
 
 
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_what_no_iteration_changes_is_computed_once_before_the_loop(n: int) -> None:
+    """The product is; its transposition is not by itself, nor what depends on a state."""
+    proto = model("""g (int64 n, float[4] x, float[4,4] m) => (float[4] y, float[4] z) {
+        y, z = Loop (n, , x, x) <body = b (int64 i, bool on, float[4] s, float[4] same)
+                                 => (bool go, float[4] r, float[4] also) {
+            go = Identity(on) also = Identity(same)
+            t = Transpose<perm = [1, 0]>(m) p = MatMul(x, t) q = Neg(p)
+            u = Add(s, q) v = MatMul(u, t) r = Tanh(v) }>
+    }""")
+    program = import_onnx(proto)
+    (loop,) = (op for op in program.module.walk() if isinstance(op, ControlOp))
+    inside = [op.name for op in loop.body.block.ops]
+    assert "graph.neg" not in inside
+    assert inside.count("graph.matmul") == 1
+    outside = [op.name for op in program.main.body.block.ops]
+    assert (outside.count("graph.matmul"), outside.count("graph.neg")) == (1, 1)
+    feeds = {
+        "n": np.asarray(n),
+        "x": X,
+        "m": np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4),
+    }
+    assert wrong(proto, feeds, compiled=True) == ""
+
+
 def test_a_loop_of_no_iterations_gives_empty_scan_outputs() -> None:
     proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "zero", '""', "float[4] r, float[4] t")
     assert wrong(proto, {"x": X}) == ""
