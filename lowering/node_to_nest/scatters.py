@@ -129,15 +129,31 @@ def tensor_scatter(node: KeptNode) -> None:
 
 
 def max_unpool(node: KeptNode) -> None:
-    """Each element goes to its index in a tensor of zeros."""
+    """Each element goes to its index in a tensor of zeros.
+
+    Indices count in the shape that the window gives. A given shape, which is no smaller, is filled
+    from the front of each dim.
+    """
     x, indices, y, code = node[0], node[1], node.result, node.code
-    if node.has(2):
+    inner = _unpooled(node, x.shape[2:]) if node.has(2) else y.shape[2:]
+    if any(n > m for n, m in zip(inner, y.shape[2:], strict=True)):
         raise NoNest
+    shape = (*x.shape[:2], *inner)
     code.fill(y, 0)
     with code.stage(1 if x.size else 0), code.loop(x.size) as k:
         to = indices[k].place()
-        with code.when((to >= 0) & (to < y.size)):
-            y[to] = x[k]
+        with code.when((to >= 0) & (to < math.prod(shape))):
+            place, rest, step = code.number(0), to, 1
+            for n, m in zip(shape[::-1], y.shape[::-1], strict=True):
+                place, rest, step = place + rest % n * step, rest // n, step * m
+            y[to if shape == y.shape else place] = x[k]
+
+
+def _unpooled(node: KeptNode, shape: Sequence[int]) -> list[int]:
+    """The spatial dims that the window gives."""
+    kernel, rank = node.get("kernel_shape", [1] * len(shape)), len(shape)
+    strides, pads = node.get("strides", [1] * rank), node.get("pads", [0] * (2 * rank))
+    return [(shape[d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
 
 
 WRITERS = {

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 from support.random_nodes.draw import Draw, Generator, Sample
-from support.random_nodes.judge import imported, verdict
+from support.random_nodes.judge import by_compiled, imported, verdict
 
 import isoform
 from isoform.compiler.commands.check import check_model
@@ -133,3 +134,21 @@ def test_kept_nodes_with_nests_are_native_in_the_report() -> None:
     check = check_model(onnx.parser.parse_model(text))
     assert check.totals["native"] == 1
     assert check.blockers == ()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_given_shape_of_max_unpool_is_filled_from_the_front(seed: int) -> None:
+    """As the node test has it, and onnx.reference; onnxruntime counts indices in that shape."""
+    d = Draw(seed)
+    rank, batch = d.int(1, 3), d.ints(1, 2, 2)
+    kernel, size = d.ints(1, 3, rank), d.ints(1, 3, rank)
+    strides = [max(k, d.int(1, 3)) for k in kernel]
+    full = [(n - 1) * s + k for n, s, k in zip(size, strides, kernel, strict=True)]
+    count, room = int(np.prod(size)), int(np.prod(full))
+    rows = [d.rng.permutation(room)[:count] + room * k for k in range(batch[0] * batch[1])]
+    indices = np.reshape(rows, [*batch, *size]).astype(np.int64)
+    wanted = np.array([*batch, *(n + d.int(0, 2) for n in full)], np.int64)
+    operands = [d.array("float32", [*batch, *size]), indices, wanted]
+    sample = Sample("MaxUnpool", operands, {"kernel_shape": kernel, "strides": strides}, 22)
+    expected: Any = ReferenceEvaluator(sample.model()).run(None, sample.feeds)
+    assert np.array_equal(by_compiled(sample)["y0"], expected[0])
