@@ -104,7 +104,7 @@ def asked(
         return Strategy(f"search{number}", "algebra", 1.0, run, BITS)
 
     made = tuple(strategy(k, search) for k, search in enumerate(searches))
-    monkeypatch.setattr(optimizer, "chosen", lambda *_: made)
+    monkeypatch.setattr(optimizer, "chosen", lambda *_, **__: made)
     return optimize(program(), budget=budget)
 
 

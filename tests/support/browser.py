@@ -48,7 +48,7 @@ class Browser:
         )
         os.close(read), os.close(write)
         self._numbers, self._rest, self.errors = itertools.count(1), b"", list[str]()
-        self._session = ""
+        self._session, self._loaded = "", False
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         found = self._ask("Target.attachToTarget", targetId=target, flatten=True)
         self._session = found["sessionId"]
@@ -65,7 +65,10 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Load a page and wait until its program says that it is ready."""
+        self._loaded = False
         self._ask("Page.navigate", url=page.resolve().as_uri())
+        while not self._loaded:
+            self._note(self._next())
         end = time.monotonic() + SECONDS
         while self.run("document.documentElement?.dataset.ready || ''") != "yes":
             assert time.monotonic() < end, f"the page is not ready: {self.errors}"
@@ -128,6 +131,7 @@ class Browser:
     def _note(self, event: dict[str, Any]) -> None:
         """Keep what went wrong in the page."""
         given = event.get("params", {})
+        self._loaded = self._loaded or event.get("method") == "Page.loadEventFired"
         if event.get("method") == "Runtime.exceptionThrown":
             self.errors.append(str(given["exceptionDetails"].get("exception", given)))
         if event.get("method") == "Runtime.consoleAPICalled" and given["type"] == "error":
