@@ -55,13 +55,31 @@ class FloorDivision(sympy.Function):
                 rest += term
         if quotient != 0:
             return quotient + cls(rest, by)
-        fraction: Expression = sympy.together(sympy.cancel(over / by))
-        less, small = (sympy.expand(e) for e in fraction.as_numer_denom())
-        return cls(less, small) if small != by else None
+        return _reduced(over, by)
 
 
 def _leads_negative(expr: Expression) -> bool:
-    return bool(expr.as_ordered_terms()[0].as_coeff_Mul()[0] < 0)
+    """Whether the first of the terms that are no number has a negative coefficient."""
+    pairs = [term.as_coeff_Mul() for term in sympy.Add.make_args(expr) if not term.is_Integer]
+    pairs.sort(key=lambda pair: sympy.default_sort_key(pair[1]))
+    return bool(pairs and pairs[0][0] < 0)
+
+
+def _reduced(over: Expression, by: Expression) -> Expression | None:
+    """The division without what both sides are multiples of: a number times symbols.
+
+    That is positive, as the divisor is; of a sum nothing says so.
+    """
+    fraction: Expression = sympy.together(sympy.cancel(over / by))
+    less, small = (sympy.expand(e) for e in fraction.as_numer_denom())
+    common = sympy.cancel(by / small)
+    number, rest = common.as_coeff_Mul()
+    if not all(isinstance(f, sympy.Symbol) for f in sympy.Mul.make_args(rest) if f != 1):
+        return None
+    sign = -1 if number < 0 else 1
+    if abs(number) == 1 and rest == 1:
+        return None
+    return FloorDivision(sympy.expand(sign * less), sympy.expand(sign * small))
 
 
 def _nested(over: Expression, by: Expression) -> Expression | None:

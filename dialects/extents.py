@@ -16,6 +16,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from numbers import Integral, Number
 from typing import Any, TypeAlias
 
 import sympy
@@ -193,17 +194,17 @@ class Extent:
     def _with(self, expr: Expression) -> Any:
         return extent(sympy.expand(expr), self.env)
 
-    def __add__(self, other: Extent | int) -> Any:
-        return self._with(self.expr + _expr(other))
+    def __add__(self, other: Any) -> Any:
+        return self._with(self.expr + _expr(other)) if _is_whole(other) else int(self) + other
 
-    def __sub__(self, other: Extent | int) -> Any:
-        return self._with(self.expr - _expr(other))
+    def __sub__(self, other: Any) -> Any:
+        return self._with(self.expr - _expr(other)) if _is_whole(other) else int(self) - other
 
-    def __rsub__(self, other: Extent | int) -> Any:
-        return self._with(_expr(other) - self.expr)
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(_expr(other) - self.expr) if _is_whole(other) else other - int(self)
 
-    def __mul__(self, other: Extent | int) -> Any:
-        return self._with(self.expr * _expr(other))
+    def __mul__(self, other: Any) -> Any:
+        return self._with(self.expr * _expr(other)) if _is_whole(other) else int(self) * other
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -211,11 +212,11 @@ class Extent:
     def __neg__(self) -> Any:
         return self._with(-self.expr)
 
-    def __floordiv__(self, other: Extent | int) -> Any:
-        return self._divided(self.expr, _expr(other))
+    def __floordiv__(self, other: Any) -> Any:
+        return self._divided(self.expr, _expr(other)) if _is_whole(other) else int(self) // other
 
-    def __rfloordiv__(self, other: int) -> Any:
-        return self._divided(_expr(other), self.expr)
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._divided(_expr(other), self.expr) if _is_whole(other) else other // int(self)
 
     def _divided(self, over: Expression, by: Expression) -> Any:
         """floor(over / by). A negative divisor changes both signs, as integers do."""
@@ -225,10 +226,10 @@ class Extent:
             over, by = -over, -by
         return self._with(FloorDivision(over, by))
 
-    def __mod__(self, other: Extent | int) -> Any:
+    def __mod__(self, other: Any) -> Any:
         return self - (self // other) * other
 
-    def __rmod__(self, other: int) -> Any:
+    def __rmod__(self, other: Any) -> Any:
         return other - (other // self) * self
 
     def __truediv__(self, other: Any) -> float:
@@ -238,26 +239,36 @@ class Extent:
         return other / int(self)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Extent | int):
-            return NotImplemented
-        return self.env.decide(self.expr - _expr(other), "==")
+        if _is_whole(other):
+            return self.env.decide(self.expr - _expr(other), "==")
+        return int(self) == other if isinstance(other, Number) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
-        if not isinstance(other, Extent | int):
-            return NotImplemented
-        return not self == other
+        return not self == other if isinstance(other, Extent | Number) else NotImplemented
 
-    def __ge__(self, other: Extent | int) -> bool:
-        return self.env.decide(self.expr - _expr(other), ">=")
+    def __ge__(self, other: Any) -> bool:
+        if _is_whole(other):
+            return self.env.decide(self.expr - _expr(other), ">=")
+        return int(self) >= other
 
-    def __le__(self, other: Extent | int) -> bool:
-        return self.env.decide(_expr(other) - self.expr, ">=")
+    def __le__(self, other: Any) -> bool:
+        if _is_whole(other):
+            return self.env.decide(_expr(other) - self.expr, ">=")
+        return int(self) <= other
 
-    def __gt__(self, other: Extent | int) -> bool:
+    def __gt__(self, other: Any) -> bool:
         return not self <= other
 
-    def __lt__(self, other: Extent | int) -> bool:
+    def __lt__(self, other: Any) -> bool:
         return not self >= other
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __round__(self) -> Extent:
+        return self
+
+    __floor__ = __ceil__ = __trunc__ = __round__
 
     def __bool__(self) -> bool:
         return self != 0
@@ -284,7 +295,12 @@ def extent(expr: Expression, env: ShapeEnv) -> Extent | int:
     return int(expr) if expr.is_Integer else Extent(expr, env)
 
 
-def _expr(value: Extent | int) -> Expression:
+def _is_whole(value: object) -> bool:
+    """Whether it is an extent or an integer, numpy's too; a float computes with the number."""
+    return isinstance(value, Extent | Integral)
+
+
+def _expr(value: Any) -> Expression:
     return value.expr if isinstance(value, Extent) else sympy.Integer(int(value))
 
 

@@ -40,6 +40,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
+from .dims import same_dims
 from .dims_attr import DimsAttr
 from .errors import UserError
 
@@ -281,6 +282,13 @@ def dims_of(type_: Tensor) -> tuple[int, ...]:
         if n not in (DYNAMIC, dim):
             raise UserError("shape and names of the dims differ", expected=n, found=dim)
     return dims  # pyright: ignore[reportReturnType]
+
+
+def same_type(a: Tensor, b: Tensor) -> bool:
+    """Whether two types are one. Of symbolic dims their equality is asked for."""
+    if a == b:
+        return True
+    return a.element_type == b.element_type and same_dims(dims_of(a), dims_of(b))
 
 
 def example_type(value: SSAValue) -> Tensor:

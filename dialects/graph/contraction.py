@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ..index import Index, iterators
 from ..scalars import Expr
 from ..scope_builder import ScopeBuilder, Source
-from ..types import Tensor, dims_of, tensor
+from ..types import Tensor, dims_of, same_type, tensor
 from .base import GraphOp, ints_def
 
 _SPATIAL = ("d", "h", "w")
@@ -99,7 +99,7 @@ class ConvolutionOp(GraphOp):
 
     def _check_bias(self, result: Tensor) -> Tensor:
         expected = tensor(dims_of(result)[1:2], result.element_type)
-        if len(self.operands) == 3 and self.operand_type(2) != expected:
+        if len(self.operands) == 3 and not same_type(self.operand_type(2), expected):
             raise self.fail(
                 "bias needs one number per output channel",
                 expected=expected,
@@ -256,7 +256,7 @@ class G2bmmOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, y = self.operand_type(0), self.operand_type(1)
-        if len(dims_of(x)) != 3 or x != y:
+        if len(dims_of(x)) != 3 or not same_type(x, y):
             raise self.fail("operands need one type of rank 3", found=f"{x} and {y}")
         if self.value("width") < 0 or self.value("dilation") < 1:
             raise self.fail("'width' is at least 0 and 'dilation' at least 1")

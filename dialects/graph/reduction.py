@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ..index import Index, iterators
 from ..scalars import Expr, call
 from ..scope_builder import ScopeBuilder, Source, cast, exp
-from ..types import Tensor, dims_of, is_bool, is_float, is_unsigned, tensor
+from ..types import Tensor, dims_of, is_bool, is_float, is_unsigned, same_type, tensor
 from .base import GraphOp
 
 
@@ -209,7 +209,7 @@ class LayerNormOp(GraphOp):
             raise self.fail(f"axis {axis} does not fit a float tensor", found=x)
         expected = tensor(dims_of(x)[axis:], x.element_type)
         for k in range(1, len(self.operands)):
-            if self.operand_type(k) != expected:
+            if not same_type(self.operand_type(k), expected):
                 raise self.fail(
                     "scale and bias have the normalised dims' shape",
                     expected=expected,
@@ -264,7 +264,7 @@ class InstanceNormOp(GraphOp):
         if len(dims_of(x)) < 3 or not is_float(x.element_type):
             raise self.fail("a float tensor of rank at least 3 is needed", found=x)
         expected = tensor(dims_of(x)[1:2], x.element_type)
-        if self.operand_type(1) != expected or self.operand_type(2) != expected:
+        if not all(same_type(self.operand_type(k), expected) for k in (1, 2)):
             raise self.fail("scale and bias are per channel", expected=expected)
         return x
 
@@ -298,7 +298,7 @@ class BatchNormOp(GraphOp):
             raise self.fail("a float tensor of rank at least 2 is needed", found=x)
         expected = tensor(dims_of(x)[1:2], x.element_type)
         for k in range(1, 5):
-            if self.operand_type(k) != expected:
+            if not same_type(self.operand_type(k), expected):
                 raise self.fail(
                     "statistics are per channel", expected=expected, found=self.operand_type(k)
                 )

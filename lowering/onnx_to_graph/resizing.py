@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...dialects.dims import is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, is_float, shape_of, to_numpy
 from .node import OnnxNode
 from .reductions import along_axis
-from .shaping import taken
+from .shaping import repeated, taken
 from .values import NotNative
 
 # Output extents up to this are computed; each needs a column of positions or weights.
@@ -68,6 +69,9 @@ def resize(node: OnnxNode) -> list[SSAValue]:
             continue
         if out == n and scales[j] == 1.0 and roi is None:
             continue
+        if is_symbolic([n]) and mode == "nearest" and (times := _repeats(node, how, scales[j])):
+            x = repeated(node, x, k, times)
+            continue
         part = None if roi is None else (roi[j], roi[j + len(axes)])
         at = positions(how, n, out, scales[j], part)
         x = _along(node, x, k, at, mode, scales[j], how)
@@ -92,7 +96,8 @@ def _scaled(node: OnnxNode, axes: list[int], scales: list[float]) -> list[int]:
     """Sizes from scales, rounded down. Raises UserError if the scales are not valid."""
     if len(scales) != len(axes) or any(not 0 < s < math.inf for s in scales):
         raise UserError("one positive scale per axis is needed", expected=len(axes), found=scales)
-    return [math.floor(node.shape(0)[k] * s) for k, s in zip(axes, scales, strict=True)]
+    whole = [int(s) if s.is_integer() else s for s in scales]  # of a symbol, without its number
+    return [math.floor(node.shape(0)[k] * s) for k, s in zip(axes, whole, strict=True)]
 
 
 def _kept_ratio(node: OnnxNode, axes: list[int], sizes: list[int]) -> tuple[list[float], list[int]]:
@@ -158,6 +163,19 @@ def _length(n: int, scale: float) -> float:
     return float(round(length)) if math.isclose(length, round(length), rel_tol=1e-12) else length
 
 
+def _repeats(node: OnnxNode, how: str, scale: float) -> int:
+    """How often each element is repeated, whatever the extent; 0 where it is not just that.
+
+    These coordinates depend on the scale alone, and one period of them on the next by 1.
+    """
+    if how not in ("asymmetric", "half_pixel") or not scale.is_integer():
+        return 0
+    times, periods = int(scale), 3
+    at = positions(how, periods, periods * times, scale, None)
+    found = _nearest(node, at, periods)
+    return times if np.array_equal(found, np.arange(periods * times) // times) else 0
+
+
 def _along(
     node: OnnxNode, x: SSAValue, axis: int, positions: Array, mode: str, scale: float, how: str
 ) -> SSAValue:
@@ -197,7 +215,7 @@ def _weighted(
     if not is_float(element_of(x)):
         raise NotNative
     n = shape_of(x)[axis]
-    matrix = interpolation(positions, n, mode, options)
+    matrix = interpolation(positions, int(n), mode, options)
     outside = np.flatnonzero((positions < 0) | (positions > n - 1))
     if options.get("outside") is not None and len(outside):
         matrix[:, outside] = 0.0

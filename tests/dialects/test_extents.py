@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 
@@ -190,6 +191,26 @@ def test_a_number_is_a_guard_and_stands_for_the_symbol_afterwards() -> None:
     assert list(range(n)) == [0, 1, 2]
     assert n * m == 3 * m
     assert texts(env) == ["n == 3"]
+
+
+def test_a_float_computes_with_the_number() -> None:
+    """int(1.5) would give another size without a word."""
+    for compute in (lambda n: n * 1.5, lambda n: 1.5 * n, lambda n: n / 4, lambda n: n + 0.5):
+        env = ShapeEnv({"n": 6})
+        assert compute(env.dim("n")) == compute(6)
+        assert texts(env) == ["n == 6"]
+    env = ShapeEnv({"n": 6})
+    assert env.dim("n") == 6.0
+    assert env.dim("n") != 6.5
+    assert texts(env) == ["n == 6"]
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    env = ShapeEnv({"n": 6})
+    n = env.dim("n")
+    assert str(np.int64(3) * n + n * np.int32(2)) == "5 * n"
+    assert np.int64(6) == n
+    assert texts(env) == ["n == 6"]
 
 
 def test_guards_say_who_asked() -> None:

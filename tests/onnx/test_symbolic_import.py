@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnx.backend.test.loader as node_cases
 import pytest
+from support.random_onnx.model import random_model
 
 from isoform.compiler.api import compile
 from isoform.compiler.checks.verify_module import verify_module
@@ -110,6 +111,18 @@ CONVOLUTIONS = """g (float[n,3,h,w] x, float[8,3,3,3] k) => (float[n,8] y) {
     c = GlobalAveragePool(b)
     y = Flatten(c)
 }"""
+
+
+def test_an_enlarged_picture_is_one_of_every_size() -> None:
+    model = parsed(
+        "g (float[n,3,h,w] x) => (float[n,3,a,b] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> "
+        '{ y = Resize<mode = "nearest">(x, , s) }'
+    )
+    program = symbolic(model, {"x": (2, 3, 4, 5)})
+    assert not [guard for guard in guards(program) if "==" in guard]
+    for shape in [(1, 3, 7, 7), (2, 3, 1, 30)]:
+        static, _ = imported(model, {"x": shape})
+        assert_equal_values(bound(program, {"x": shape}), static)
 
 
 def test_images_of_every_size() -> None:
@@ -238,6 +251,21 @@ def test_node_cases_with_symbols_are_those_with_numbers() -> None:
 @pytest.mark.parametrize("part", range(STEP))
 def test_all_node_cases_with_symbols_are_those_with_numbers(part: int) -> None:
     assert sum(compare(proto, shapes) for _, proto, shapes in list(cases())[part::STEP]) > 100
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_models_with_symbols_are_those_with_numbers(seed: int) -> None:
+    case = random_model(seed)
+    shapes: Shapes = {name: array.shape for name, array in case.inputs.items()}
+    assert compare(case.model, shapes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_many_random_models_with_symbols_are_those_with_numbers(part: int) -> None:
+    for seed in range(100 * part, 100 * part + 100):
+        case = random_model(seed)
+        compare(case.model, {name: array.shape for name, array in case.inputs.items()})
 
 
 def test_a_wrong_floor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
