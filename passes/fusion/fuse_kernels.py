@@ -134,7 +134,7 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     heavy = any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes)
     if heavy and widest // rows >= VECTOR_BYTES:
         return False
-    if shared == 0 or (rows < LEAST_ROWS and moved > SMALL_BYTES):
+    if rows < LEAST_ROWS and moved > SMALL_BYTES:
         return False
     return widest // rows <= ROW_BYTES and sum(sizes) // rows <= STACK_BYTES
 

@@ -6,13 +6,12 @@ where it cannot select an instruction.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from .types import F32, I16, I32, Type, Value, constant, number_of
+from .types import F32, I16, I32, Type, Value, constant
 
 if TYPE_CHECKING:
     from .emitter import Emitter
@@ -53,14 +52,6 @@ def reciprocal(b: Emitter, x: Value) -> Value:
     args = [x, constant(_VECTOR, 0), constant(I16, -1)]
     rough = b.intrinsic("x86.avx512.rcp14.ps.512", _VECTOR, args)
     return _fma(b, rough, _fma(b, b.negate(x), rough, constant(_VECTOR, 1)), rough)
-
-
-def divides_at_once(divisor: Value) -> bool:
-    """Say whether a division is best left as it is: LLVM multiplies for powers of two it knows."""
-    if divisor.text[0] == "%":
-        return False
-    number = number_of(divisor)
-    return not _LEAST_DIVISOR <= number <= _MOST_DIVISOR or math.frexp(number)[0] == 0.5
 
 
 def divided(b: Emitter, x: Value, divisor: Value) -> Value:

@@ -180,9 +180,7 @@ class Emitter(ArithmeticEmitter):
         if not lanes:
             return x
         if x.text[0] != "%":
-            repeated = Value(f"splat ({x})", x.type.vector(lanes))
-            self._scalars[repeated.text] = x
-            return repeated
+            return Value(f"splat ({x})", x.type.vector(lanes))
         vector = x.type.vector(lanes)
         first = self.op(vector, f"insertelement {vector} poison, {x}, i32 0")
         repeated = self.shuffle(first, [0] * lanes)

@@ -41,9 +41,7 @@ def _divide(b: Emitter, args: Sequence[Value]) -> Value:
     x, y = args
     if x.type.is_float:
         scalar = b.scalar_of(y) if avx512.has(x.type) else None
-        if scalar is None or avx512.divides_at_once(scalar):
-            return b.div(x, y)
-        return avx512.divided(b, x, scalar)
+        return b.div(x, y) if scalar is None else avx512.divided(b, x, scalar)
     zero, minus = b.compare("eq", y, 0), b.compare("eq", y, -1)
     quotient = b.div(x, b.select(b.logic("or", zero, minus), constant(y.type, 1), y))
     return b.select(zero, constant(x.type, 0), b.select(minus, b.negate(x), quotient))

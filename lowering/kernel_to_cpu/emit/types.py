@@ -84,11 +84,6 @@ def constant(dtype: Type, number: float) -> Value:
     return Value(f"splat ({dtype.scalar} {text})" if dtype.lanes else text, dtype)
 
 
-def number_of(x: Value) -> float:
-    """The number of a float32 or float64 constant."""
-    return struct.unpack(">d", bytes.fromhex(x.text[2:]))[0]
-
-
 def constant_vector(dtype: Type, numbers: Sequence[float]) -> Value:
     """Make a vector constant of the scalar `dtype`, one number for each lane."""
     if dtype.is_int:
