@@ -29,11 +29,17 @@ _SECONDS: dict[str, Any] = {"type": "number"}
 _SEARCH = _object(strategy=_TEXT, stop_reason=_TEXT, kept={"type": "boolean"}, reason=_TEXT)
 # Points of a search's curve: seconds since it began, candidates looked at, seconds of the best.
 _SEARCH["properties"] |= {
+    "looked_at": _TEXT,
+    "candidates": {"type": "integer"},
     "curve": _list(_row(_SECONDS, 3)),
     "matches": {"type": "object", "additionalProperties": {"type": "integer"}},
 }
 _REWRITE = _object(rule=_TEXT, place=_TEXT, delta=_SECONDS)
 _REWRITE["properties"] |= {
+    "proof": _TEXT,
+    "floats": _TEXT,
+    "infinities": _TEXT,
+    "search": _TEXT,
     "error": {"type": ["number", "null"]},
     "before": _TEXT,
     "after": _TEXT,
@@ -48,6 +54,9 @@ _NODE["properties"] |= {
     "pair": {"type": "integer", "minimum": 0},
     "shapes": _list(_list({"type": "integer"})),
 }
+_COST = _object(before=_SECONDS, after=_SECONDS, kind=_TEXT)
+_COST["properties"] |= {"tuned": _SECONDS}
+_THERE = _object(source=_TEXT, source_s=_SECONDS, result_s=_SECONDS, ratio=_SECONDS)
 _GRAPH = {"anyOf": [{"type": "null"}, _object(nodes=_list(_NODE))]}
 _LEVEL = _object(before=_GRAPH, after=_GRAPH)
 _KERNEL = _object(place=_TEXT, kernel=_TEXT, seconds=_SECONDS)
@@ -61,7 +70,7 @@ REPORT: dict[str, Any] = {
         strategy=_TEXT,
         stop_reason=_TEXT,
         elapsed_s=_SECONDS,
-        cost=_object(before=_SECONDS, after=_SECONDS, kind=_TEXT),
+        cost=_COST,
         passes=_list(_object(name=_TEXT, rewrites={"type": "integer", "minimum": 0})),
         rewrites=_list(_REWRITE),
         rejected=_list(_object(rule=_TEXT, place=_TEXT, reason=_TEXT)),
@@ -74,6 +83,7 @@ REPORT["properties"] |= {
     "message": _TEXT,
     "format": {"const": FORMAT},
     "version": {"const": VERSION},
+    "onnxruntime": {"anyOf": [_object(note=_TEXT), _THERE]},
     "kernels": {"type": "object", "additionalProperties": _list(_KERNEL)},
     "levels": _object(graph=_LEVEL, algebra=_LEVEL, kernel=_LEVEL),
 }

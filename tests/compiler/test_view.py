@@ -182,6 +182,7 @@ def report_file(tmp_path: Path, **changes: Any) -> str:
         ({"levels": None}, "this report holds no programs"),
         ({"cost": 3}, "this is not a report of isoform optimize: cost is not an object"),
         ({"rewrites": {}}, "rewrites is not an array"),
+        ({"searches": [SEARCH | {"looked_at": 1.0}]}, "searches[0].looked_at is not a string"),
         ({"levels": {}}, "levels.graph is missing"),
         ({"levels": {"graph": None, "algebra": {}, "kernel": {}}}, "levels.graph is not an object"),
         ({"levels": dict.fromkeys(LEVELS, graphs([9], 0))}, "levels.graph: a node reads node 9"),
