@@ -310,6 +310,16 @@ def weights_inside(op: Operation, data: Callable[[WeightOp], Array | None]) -> M
     return {key: array for key, array in found.items() if array is not None}
 
 
+def arguments_of(op: Operation, number: int) -> list[SSAValue]:
+    """The arguments of an op's bodies that have the value of an operand, at first at least."""
+    if isinstance(op, IfOp):
+        return [body.block.args[number - 1] for body in op.bodies] if number else []
+    if not isinstance(op, LoopOp) or op.operands[number] in op.scanned:
+        return []
+    place = number - (op.count is not None) - (op.start is not None)
+    return [op.body.block.args[1 + place]] if place >= 0 else []
+
+
 def control_ops(block: Block) -> list[ControlOp]:
     """The loops and branches of a block, in order."""
     return [op for op in block.ops if isinstance(op, ControlOp)]

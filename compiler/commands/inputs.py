@@ -1,8 +1,8 @@
 """Draw inputs for a program from a seed, and read or write them as NPZ files.
 
 Floats are standard normal. Integers depend on their readers: an index of `graph.gather` stays
-below the extent it selects from; other integers are 0 or 1 (masks, segments, flags). Booleans are
-fair coins.
+below the extent it selects from, the count of a loop is small; other integers are 0 or 1 (masks,
+segments, flags). Booleans are fair coins.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.algebra import ExternOp
+from ...dialects.control import LoopOp, arguments_of
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.graph import OpaqueOp
@@ -43,6 +44,9 @@ _CARRIERS = (
     *("reshape", "transpose", "broadcast", "slice", "split", "concat", "cast"),
     *("scope", "loops", "view"),
 )
+
+# A loop whose count is an input runs less often than this.
+_MOST_ITERATIONS = 16
 
 # A member of a zip archive has a name of at most 2^16 - 1 bytes, `.npy` included.
 _LONGEST_NAME = (1 << 16) - 1 - len(".npy")
@@ -77,6 +81,9 @@ def index_bound(value: SSAValue) -> int:
         here = stack.pop()
         for use in here.uses:
             bound = _selected_size(use.operation, use.index)
+            inside = arguments_of(use.operation, use.index)
+            seen.update(inside)
+            stack.extend(inside)
             if bound is not None:
                 bounds.append(bound)
             elif use.operation.name.partition(".")[2] in _CARRIERS:
@@ -93,6 +100,8 @@ def _is_float(value: SSAValue) -> bool:
 def _selected_size(user: Operation, operand: int) -> int | None:
     """The extent that an op selects from if operand number `operand` is an index."""
     match user:
+        case LoopOp():
+            return _MOST_ITERATIONS if user.operands[operand] is user.count else None
         case GatherOp():
             callee, axis = user.name, user.value("axis")
         case ExternOp() | CallOp():

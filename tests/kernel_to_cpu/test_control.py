@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import isoform
+from isoform.compiler.commands.inputs import draw_inputs
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.weights import Weights
@@ -186,3 +187,12 @@ def test_a_saved_loop_runs_without_the_compiler(tmp_path: Path) -> None:
     with isoform.open(tmp_path / "saved", sha256=key) as opened:
         again = opened(n=np.asarray(3), go=np.asarray(True), x=x)
     assert all(np.array_equal(again[name], wanted[name]) for name in wanted)
+
+
+def test_inputs_are_drawn_for_what_bodies_do_with_them(tmp_path: Path) -> None:
+    """A count is small but more than 1 somewhere, an index is inside what it selects from."""
+    counts = {int(draw_inputs(program(tmp_path, COUNTED), seed)["n"]) for seed in range(8)}
+    assert max(counts) in range(2, 16)
+    drawn = [draw_inputs(program(tmp_path, GATHERED), seed)["k"] for seed in range(8)]
+    assert {int(k) for array in drawn for k in array} <= set(range(4))
+    assert any((array > 1).any() for array in drawn)
