@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -29,9 +30,21 @@ from typing import Any
 from isoform.compiler import zoo
 from isoform.compiler.peers.timing import machine, package_version
 
-SEARCHES = ("saturate", "derive", "mutate")
-ALONE = ("substitute", *SEARCHES)
-SYSTEMS = (*ALONE, *(",".join(pair) for pair in combinations(SEARCHES, 2)), "optimize")
+SEARCHES = ("saturate", "substitute", "derive", "mutate")
+DEFAULT = "optimize"
+
+
+def all_but(search: str) -> str:
+    """The name of the others together."""
+    return ",".join(name for name in SEARCHES if name != search)
+
+
+GROUPS = {
+    "alone": SEARCHES,
+    "default": (DEFAULT,),
+    "without": tuple(map(all_but, SEARCHES)),
+    "pairs": tuple(",".join(pair) for pair in combinations(SEARCHES, 2)),
+}
 # Of TASO and of TENSAT: seconds of the search, and speed-up in percent (TENSAT, MLSys 2021).
 PAPERS = {
     "tensat-bert": (13.6, 1.4, 8.5, 9.2),
@@ -45,11 +58,11 @@ PAPERS = {
 HEAD = (
     "model",
     "as it is ms",
-    *(name.replace(",", ", ") for name in SYSTEMS),
-    "without saturate %",
-    "without derive %",
-    "without mutate %",
-    "seconds by default",
+    *SEARCHES,
+    "all by default",
+    *(f"without {name} %" for name in SEARCHES),
+    "best pair",
+    "CPU s by default",
     "kept",
 )
 
@@ -61,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("models", nargs="*", metavar="NAME", help="all zoo models without one")
     add("--target", default="h100")
     add("--budget", type=float, default=60.0, metavar="S")
+    add("--groups", default=",".join(GROUPS), help="which of alone, default, without, pairs")
     add("--out", metavar="ROWS.json", help="where rows are added")
     add("--table", metavar="ROWS.json", help="print the rows of a file, and run nothing")
     parsed = parser.parse_args(arguments)
@@ -72,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = Path(parsed.out)
     rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     for name in parsed.models or [model.name for model in zoo.MODELS]:
-        for system in SYSTEMS:
+        for system in (s for group in parsed.groups.split(",") for s in GROUPS[group]):
             wanted = (name, parsed.target, system)
             if any((row["model"], row["target"], row["system"]) == wanted for row in rows):
                 continue
@@ -87,7 +101,7 @@ def optimize(name: str, target: str, system: str, budget: float) -> dict[str, An
         report = Path(folder, "report.json")
         flags = ["--target", target, "--strategy", system, "--budget", str(budget)]
         command = [sys.executable, "-m", "isoform.compiler.cli", "optimize", f"zoo:{name}", *flags]
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), cpu_seconds()
         done = subprocess.run(
             [*command, "--report", str(report)],
             capture_output=True,
@@ -106,10 +120,17 @@ def optimize(name: str, target: str, system: str, budget: float) -> dict[str, An
         "system": system,
         "budget_s": budget,
         "process_s": seconds,
+        "cpu_s": cpu_seconds() - spent,
         "machine": machine(),
         "isoform": package_version("isoform"),
         **{key: said[key] for key in kept},
     }
+
+
+def cpu_seconds() -> float:
+    """Of the processes that were started and have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def gain(row: Mapping[str, Any]) -> float:
@@ -125,38 +146,39 @@ def in_short(row: Mapping[str, Any]) -> str:
 
 
 def format_rows(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table for each target, of the models that were run with all systems."""
+    """A table for each target, of the models that were run by default."""
     parts: list[str] = []
     for target in dict.fromkeys(row["target"] for row in rows):
         here = [row for row in rows if row["target"] == target]
         by_model: dict[str, dict[str, Mapping[str, Any]]] = {}
         for row in here:
             by_model.setdefault(row["model"], {})[row["system"]] = row
-        whole = {name: found for name, found in by_model.items() if len(found) == len(SYSTEMS)}
+        whole = {name: found for name, found in by_model.items() if DEFAULT in found}
         kind = here[0]["cost"]["kind"]
         lines = [f"{target}, {kind}, budget {here[0]['budget_s']:.0f} s", ""]
         lines += ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
         lines += ["| " + " | ".join(cells(name, found)) + " |" for name, found in whole.items()]
-        parts.append("\n".join([*lines, "", two_contribute(whole), "", *beside_papers(by_model)]))
+        parts.append("\n".join([*lines, "", two_contribute(whole), "", *beside_papers(whole)]))
     return "\n\n".join(parts)
 
 
 def beside_papers(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
     """The default command beside TASO and TENSAT: seconds, and gains in percent."""
-    head = ("model", "TASO s", "TENSAT s", "seconds", "TASO %", "TENSAT %", "gain %")
+    head = ("model", "TASO s", "TENSAT s", "CPU seconds", "TASO %", "TENSAT %", "gain %")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name, (taso, tensat, taso_gain, tensat_gain) in PAPERS.items():
-        if (row := models.get(name, {}).get("optimize")) is not None:
+        if (row := models.get(name, {}).get(DEFAULT)) is not None:
             ours = f"{100.0 * (gain(row) - 1.0):.1f}"
-            cells = (name, taso, tensat, f"{row['elapsed_s']:.1f}", taso_gain, tensat_gain, ours)
+            cells = (name, taso, tensat, f"{row['cpu_s']:.1f}", taso_gain, tensat_gain, ours)
             lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines
 
 
-def contribution(found: Mapping[str, Mapping[str, Any]], search: str) -> float:
+def contribution(found: Mapping[str, Mapping[str, Any]], search: str) -> float | None:
     """What the default command loses without a search, in percent of its result's time."""
-    others = ",".join(name for name in SEARCHES if name != search)
-    without, together = (found[name]["cost"]["after"] for name in (others, "optimize"))
+    if all_but(search) not in found:
+        return None
+    without, together = (found[name]["cost"]["after"] for name in (all_but(search), DEFAULT))
     return 100.0 * (without / together - 1.0) if together else 0.0
 
 
@@ -165,21 +187,25 @@ def two_contribute(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str
     found = [
         name
         for name, rows in models.items()
-        if sum(contribution(rows, search) > 3.0 for search in SEARCHES) >= 2
+        if sum((contribution(rows, search) or 0.0) > 3.0 for search in SEARCHES) >= 2
     ]
     return f"Two searches contribute over 3% each on {len(found)}: {', '.join(found) or 'none'}."
 
 
 def cells(name: str, found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """One line of the table."""
-    default = found["optimize"]
+    """One line of the table; what was not run is a dash."""
+    default = found[DEFAULT]
     kept = [search["strategy"] for search in default["searches"] if search["kept"]]
+    lost = [contribution(found, search) for search in SEARCHES]
+    pairs = {pair: gain(found[pair]) for pair in GROUPS["pairs"] if pair in found}
+    best = max(pairs, key=lambda pair: pairs[pair], default="")
     return [
         name,
         f"{default['cost']['tuned'] * 1e3:.3f}",
-        *(f"{gain(found[system]):.2f}" for system in SYSTEMS),
-        *(f"{contribution(found, search):.1f}" for search in SEARCHES),
-        f"{default['elapsed_s']:.0f}",
+        *(f"{gain(found[one]):.2f}" if one in found else "-" for one in (*SEARCHES, DEFAULT)),
+        *("-" if share is None else f"{share:.1f}" for share in lost),
+        f"{best.replace(',', ', ')}: {pairs[best]:.2f}" if best else "-",
+        f"{default['cpu_s']:.0f}",
         ", ".join(kept) or default["message"],
     ]
 
