@@ -1,8 +1,10 @@
-"""What a product may write with its result, at no launch of its own.
+"""What a product may write with its result, at no launch of its own, and what it cannot read.
 
 A price of an e-graph is a sum over e-nodes, each by itself, while kernels fuse a bias and an
 activation into the product before them. A relu that a rule moves behind a concatenation would look
-as cheap as those of the products that it replaces, and is a kernel more.
+as cheap as those of the products that it replaces, and is a kernel more. Nor is it seen that a
+product's operand which is repeated within a dim (keys for the queries that share them) is stored:
+no strides read it.
 """
 
 from __future__ import annotations
@@ -10,12 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
+
 from ...dialects.graph.contraction import ConvolutionOp, MatmulOp
 from ...dialects.graph.elementwise import ElementwiseOp
+from ...dialects.graph.shaping import BroadcastOp, ReshapeOp
+from ...dialects.types import byte_size
 from ..rules.op_table import OpTable
 from .egraph import EGraph, ENode
 from .price import NodePrices
 
+_PRODUCTS = (MatmulOp, ConvolutionOp)
 _SHARE = 0.02
 """Of its price as a kernel, what an op costs that a product may write: fewer are better."""
 
@@ -26,28 +35,48 @@ class Epilogues:
 
     Attributes:
         written: the classes that a product, or an elementwise op of such a class, may write.
+        repeated: the classes that repeat another within a dim: a broadcast under another shape.
     """
 
     graph: EGraph
     prices: NodePrices
     written: frozenset[int]
+    repeated: frozenset[int]
 
     @classmethod
     def of(cls, graph: EGraph, prices: NodePrices) -> Epilogues:
         """Those of a graph; none where no kernels are priced."""
-        written = frozenset[int]() if prices.costs is None else _written(graph, prices.ops)
-        return cls(graph, prices, written)
+        if prices.costs is None:
+            return cls(graph, prices, frozenset(), frozenset())
+        return cls(graph, prices, _written(graph, prices.ops), _repeated(graph))
 
     def price(self, node: ENode) -> float:
-        """The cost of an e-node: little of what is elementwise and reads such a class."""
+        """The cost of an e-node: little of what is elementwise and reads what a product writes."""
         seconds = self.prices.of(self.graph, node)
+        if seconds and any(c in self.repeated for c in node.operands):
+            seconds += self._stored(node)
         fused = any(c in self.written for c in node.operands)
         return seconds * _SHARE if fused and _is(node, self.prices.ops, ElementwiseOp) else seconds
 
+    def _stored(self, node: ENode) -> float:
+        """What storing a product's repeated operands takes, at the speed of memory."""
+        costs = self.prices.costs
+        if costs is None or not _is(node, self.prices.ops, *_PRODUCTS):
+            return 0.0
+        found = {c: self.graph.types[c][0] for c in node.operands if c in self.repeated}
+        sizes = [byte_size(t) for t in found.values() if isa(t, TensorType[Attribute])]
+        return sum(costs.target.launch + size / costs.target.bandwidth for size in sizes)
+
+
+def _repeated(graph: EGraph) -> frozenset[int]:
+    broadcasts = {n.klass for n in graph.nodes if n.head.op == BroadcastOp.name}
+    reshapes = (n for n in graph.nodes if n.head.op == ReshapeOp.name)
+    found = {n.klass for n in reshapes if n.operands[0] in broadcasts}
+    return frozenset(c for c in found - broadcasts if not graph.weights[c])
+
 
 def _written(graph: EGraph, table: OpTable) -> frozenset[int]:
-    products = (MatmulOp, ConvolutionOp)
-    waiting = [n.klass for n in graph.nodes if _is(n, table, *products)]
+    waiting = [n.klass for n in graph.nodes if _is(n, table, *_PRODUCTS)]
     readers = _elementwise_readers(graph, table)
     found = set[int]()
     while waiting:

@@ -190,6 +190,51 @@ def tconv_pair(b: GraphBuilder) -> None:
         b.output(n, transposed(b, x, weight(b, f"w{n}", 64, filters, 2, 2), 2))
 
 
+# --- beside products and convolutions ------------------------------------------------------------
+
+
+def sum_cols_bias(b: GraphBuilder) -> None:
+    y = b.matmul(b.input("x", (70, 128)), weight(b, "w", 128, 200))
+    y = b.add(y, along(b, "c", (70, 200), 1))
+    b.output("y", b.reduce_sum(y, axes=[1], keep_dims=True))
+
+
+def gqa_values(b: GraphBuilder) -> None:
+    """Values are repeated for the three heads that share them, in a batch of two."""
+    p, v = b.input("p", (2, 6, 40, 50)), b.input("v", (2, 2, 50, 32))
+    shape = [2, 2, 3, 50, 32]
+    v = b.broadcast(b.reshape(v, shape=[2, 2, 1, 50, 32]), shape=shape, dims=list(range(5)))
+    b.output("y", b.matmul(p, b.reshape(v, shape=[2, 6, 50, 32])))
+
+
+def nhwc_conv(b: GraphBuilder) -> None:
+    """A pointwise convolution of an image whose channels are last."""
+    x = b.transpose(b.input("x", (2, 14, 14, 64)), perm=[0, 3, 1, 2])
+    y = b.relu(conv(b, x, weight(b, "w", 96, 64, 1, 1)))
+    b.output("y", b.transpose(y, perm=[0, 2, 3, 1]))
+
+
+def dw_scale(b: GraphBuilder) -> None:
+    shape = (1, 48, 26, 26)
+    x = b.mul(b.input("x", shape), along(b, "g", shape, 1))
+    b.output("y", conv(b, x, weight(b, "w", 48, 1, 5, 5), groups=48))
+
+
+def averaged(b: GraphBuilder, x: SSAValue, size: int, stride: int, pad: int = 0) -> SSAValue:
+    """A square average pool; pads count."""
+    flags = {"strides": [stride] * 2, "pads": [pad] * 4, "dilations": [1, 1]}
+    return b.avg_pool(x, kernel=[size] * 2, count_include_pad=True, **flags)
+
+
+def pool_pw(b: GraphBuilder) -> None:
+    y = conv(b, b.input("x", (1, 128, 24, 24)), weight(b, "v", 32, 128, 1, 1))
+    b.output("y", averaged(b, y, 3, 2, 1))
+
+
+def avg_avg(b: GraphBuilder) -> None:
+    b.output("y", averaged(b, averaged(b, b.input("x", (1, 64, 32, 32)), 2, 2), 2, 2))
+
+
 MORE: dict[str, Build] = {
     "gru": gru,
     "qkv_scaled": qkv_scaled,
@@ -212,6 +257,12 @@ MORE: dict[str, Build] = {
     "sum_conv": sum_conv,
     "pw_stride": pw_stride,
     "tconv_pair": tconv_pair,
+    "sum_cols_bias": sum_cols_bias,
+    "gqa_values": gqa_values,
+    "nhwc_conv": nhwc_conv,
+    "dw_scale": dw_scale,
+    "pool_pw": pool_pw,
+    "avg_avg": avg_avg,
 }
 EVERY = PROGRAMS | MORE
 
