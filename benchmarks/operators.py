@@ -107,7 +107,7 @@ def measured(name: str, case: Case, given: argparse.Namespace) -> Row:
 
 def shown(row: Row, peers: Sequence[str]) -> str:
     """A row of the table."""
-    cells = [row["name"], row["kernels"], f"{row['ms']:.3f}"]
+    cells = [row["name"], row["kernels"] or "a copy", f"{row['ms']:.3f}"]
     below = False
     for peer in peers:
         found = row["peers"].get(peer)
@@ -147,7 +147,7 @@ _HEAD = """# Single operators beside other runtimes
 Each row is an ONNX file of one node or a few (`benchmarks/operator_cases.py`), run as it is.
 Ratios are the other's time over isoform's: above 1 isoform is faster. A row below 0.97 says why.
 What one thread takes is measured by that thread's clock: other load changes it through caches and
-memory only.
+memory only. OpenVINO's times include its Python call and the copies of inputs and results.
 """
 
 
