@@ -45,9 +45,10 @@ WIDE, NARROW = (1, 24, 20, 20), (1, 24, 7, 7)
 CASES = {
     "depthwise": (WIDE, lambda b, x: conv(b, x, 24, 3, groups=24), ["loops"]),
     "strides": ((2, 9, 33, 31), lambda b, x: conv(b, x, 9, 5, groups=9, stride=2), ["loops"]),
-    "one tap": (WIDE, lambda b, x: conv(b, x, 40, 1), ["gemm", "loops"]),
-    "images": ((3, 5, 20, 23), lambda b, x: conv(b, x, 7, 1), ["gemm", "loops"]),
-    "one feature": ((1, 5, 20, 23), lambda b, x: conv(b, x, 1, 1), ["gemm", "loops"]),
+    "one tap": (WIDE, lambda b, x: conv(b, x, 40, 1), ["gemm"]),
+    "images": ((3, 5, 20, 23), lambda b, x: conv(b, x, 7, 1), ["gemm"]),
+    "one feature": ((1, 5, 20, 23), lambda b, x: conv(b, x, 1, 1), ["gemm"]),
+    "a residual": (WIDE, lambda b, x: b.add(conv(b, x, 24, 1), x), ["gemm", "loops"]),
     "narrow": (NARROW, lambda b, x: conv(b, x, 24, 3, groups=24), ["loops", "conv", "loops"]),
     "few pixels": (NARROW, lambda b, x: conv(b, x, 40, 1), ["loops", "conv", "loops"]),
     "many taps": (WIDE, lambda b, x: conv(b, x, 24, 9, groups=24), ["loops", "conv", "loops"]),
