@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -25,6 +26,7 @@ import onnxruntime
 from onnx import numpy_helper, parser
 
 import isoform
+from isoform.compiler.peers.model_file import peer_model
 from isoform.lowering.onnx_to_graph import import_onnx, regions
 
 RNG = np.random.default_rng(0)
@@ -123,9 +125,13 @@ def row(name: str, rounds: int, unrolled: bool) -> str:
     model, feeds = CASES[name]()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    peer = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.onnx"
+        onnx.save(model, file)
+        with peer_model(import_onnx(file), file) as given:  # the file itself
+            peer = onnxruntime.InferenceSession(
+                str(given.path), options, providers=["CPUExecutionProvider"]
+            )
     session, seconds = compiled(model, regions.UNROLLED)
     ways = {"loop": lambda: session.run(None, feeds), "peer": lambda: peer.run(None, feeds)}
     apart = max(np.abs(a - b).max() for a, b in zip(*(w() for w in ways.values()), strict=True))
