@@ -260,7 +260,7 @@ def test_compile_uses_what_was_tuned(
     (tmp_path / "costs").mkdir(exist_ok=True)
     tune(tmp_path / "costs" / "tuned.json", 32)
     session = api.compile(source, threads=1)  # not the stored one
-    texts = [op for op in session.runner._program.main.body.block.ops if isinstance(op, GemmOp)]
+    texts = [op for op in session.runner.program.main.body.block.ops if isinstance(op, GemmOp)]
     assert Schedule.on(texts[0]).entries
     (found,) = session.run(None, inputs)
     np.testing.assert_allclose(found, before[0], rtol=1e-5, atol=1e-5)

@@ -105,8 +105,15 @@ def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedu
     if _conflicts(spec) and spec.m > FEW_ROWS:  # copying pays where a cache has few ways
         schedules.insert(1, replace(schedules[0], copy_a=True, panels=8))
     if _is_scattered(spec) and spec.m > FEW_ROWS:
-        schedules = [replace(s, copy_a=True, panels=max(8, s.panels)) for s in schedules]
+        schedules = [_copying(s, spec, isa) for s in schedules]
     return schedules
+
+
+def _copying(schedule: GemmSchedule, spec: GemmSpec, isa: Isa) -> GemmSchedule:
+    """The schedule, with rows of A copied for several panels."""
+    kinds = cut_panels(spec.n, schedule.vectors, isa.lanes(spec.numbers.total))
+    panels = min(max(8, schedule.panels), sum(kind.count for kind in kinds))
+    return replace(schedule, copy_a=True, panels=panels)
 
 
 def schedule_for(
