@@ -127,3 +127,22 @@ def test_substitution_is_part_of_optimize_where_the_model_decides() -> None:
     modelled = [s.name for s in chosen("optimize", "kernel", measured=False)]
     assert modelled == ["saturate", "substitute", "derive", "mutate"]
     assert "substitute" not in [s.name for s in chosen("optimize", "kernel")]
+
+
+def test_a_graph_search_that_had_no_time_begins_from_the_given_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(given: Program, strategies: Sequence[Strategy], request: Any) -> Searched:
+        names = [strategy.name for strategy in strategies]
+        ran.append(names)
+        searches = [{"strategy": names[0], "kept": False, "reason": "", "stop_reason": "time"}]
+        return Searched(given, [], [], searches, {names[0]: 1.0})
+
+    monkeypatch.setattr(orders, "run_searches", run)
+    monkeypatch.setattr(orders, "_seconds", lambda made, request: 1.0)
+    target = target_named("h100")
+    request = ComparisonRequest(target, Costs(target), 0, None, 1e12, "no GPU")  # pyright: ignore
+    search_in_best_order(program(), chosen("saturate,substitute,derive", "kernel"), request)
+    assert ran == [["saturate", "substitute"], ["substitute"], ["derive"]]

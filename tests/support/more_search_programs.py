@@ -8,6 +8,7 @@ They were written to attack the searches: at first `optimize` missed what an exp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
@@ -222,8 +223,8 @@ def dw_scale(b: GraphBuilder) -> None:
 
 def averaged(b: GraphBuilder, x: SSAValue, size: int, stride: int, pad: int = 0) -> SSAValue:
     """A square average pool; pads count."""
-    flags = {"strides": [stride] * 2, "pads": [pad] * 4, "dilations": [1, 1]}
-    return b.avg_pool(x, kernel=[size] * 2, count_include_pad=True, **flags)
+    window: dict[str, Any] = {"kernel": [size] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
+    return b.avg_pool(x, dilations=[1, 1], count_include_pad=True, **window)
 
 
 def pool_pw(b: GraphBuilder) -> None:
