@@ -200,7 +200,11 @@ def gather(g: Grower) -> SSAValue:
 
 
 def arg_max(g: Grower) -> SSAValue:
-    """The position of the maximum; the op that no native code runs."""
+    """The position of the maximum, and the place along the last dim added to it."""
     x = g.float(least=1)
     axis = g.rng.randrange(len(shape_of(x)))
-    return g.b.arg_max(x, axis=axis) if shape_of(x)[axis] and 0 not in shape_of(x) else x
+    if 0 in shape_of(x):
+        return x
+    found = g.b.arg_max(x, axis=axis)
+    places = g.b.iota(start=[axis], size=[shape_of(found)[-1]])
+    return g.b.add(found, g.b.expand(places, shape_of(found)))

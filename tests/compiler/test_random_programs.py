@@ -214,11 +214,12 @@ def test_another_shape_is_a_difference() -> None:
 
 
 def test_what_two_pairs_of_noisy_runs_miss_is_no_difference() -> None:
-    """In seed 20187 four noisy runs move one sum of 44 products by a tenth of its rounding."""
+    """In seed 20187 four noisy runs move some sums of 44 products by less than their rounding."""
     program = random_graph(20187, longest=90)
     inputs = random_inputs(program, 20187)
     agreement = Agreement.of(program, inputs)
-    place = (1, 2, 0, 3)
+    moved = np.where(agreement.tolerance["y3"] > 1e-30, agreement.tolerance["y3"], np.inf)
+    place = tuple(int(k) for k in np.unravel_index(np.argmin(moved), moved.shape))
     rounded = {k: v.copy() for k, v in agreement.exact.items()}
     rounded["y3"][place] += 1.3e-6  # the terms are 25 in all, their roundings 1.5e-6 each at most
     assert agreement.tolerance["y3"][place] < 1e-6
