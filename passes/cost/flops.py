@@ -95,7 +95,8 @@ def _graph_work(
     scopes = [step for step in steps if isinstance(step, ScopeOp)]
     if isinstance(op, ConvTransposeOp):
         taps = math.prod(shape_of(op.x)) * math.prod(shape_of(op.w)[1:])
-        return sum(map(scope_work, scopes[1:]), Work(taps, 2 * taps))
+        others = [step for step in scopes if not step.summation]  # a bias, a copy of the filters
+        return sum(map(scope_work, others), Work(taps, 2 * taps))
     return sum(map(scope_work, scopes), Work())
 
 
