@@ -65,6 +65,12 @@ class Weights(Mapping[str, Array]):
     def __contains__(self, name: object) -> bool:
         return name in self._sources
 
+    def apart(self) -> Weights:
+        """The same weights in a store of its own, to which others may be added."""
+        found = Weights(self._sources)
+        found._alive, found._made = self._alive, dict(self._made)
+        return found
+
     def add(self, name: str, source: Source) -> None:
         """Put an array or a thunk under a new name. Raises UserError if the name is taken."""
         if name in self._sources:

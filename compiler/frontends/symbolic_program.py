@@ -96,6 +96,7 @@ class SymbolicProgram(Program):
             if sizes.setdefault(name, n) != n:
                 raise UserError(f"dim '{name}' has two sizes", expected=sizes[name], found=n)
         program = self.symbolic.clone()
+        program.weights = program.weights.apart()
         specialize(program.module, sizes, program.weights)
         for step in self.steps:
             program = step(program)

@@ -29,6 +29,9 @@ from .values import NotConstant
 # Found while binding, an input of more elements is not read as sizes: each new value is an import.
 MOST_SIZES = 4096
 
+# The most imports with symbols: more would be asked for where each is for one number of a dim.
+MOST_SYMBOLIC = 4
+
 Step = Callable[[Program], Program]
 Shapes = Mapping[str, Sequence[int]]
 Imported: TypeAlias = "tuple[Program, Collection[str]]"
@@ -83,6 +86,7 @@ class DynamicProgram(Program):
         self._sizes: set[str] = set()
         self._told = False
         self._symbolic: list[_Symbolic] = []
+        self._needs_numbers = False
         if isinstance(error, NotConstant):
             self._sizes |= deciding_inputs(model, error.value)
 
@@ -146,15 +150,22 @@ class DynamicProgram(Program):
         if found is None:
             return imported(self.model, shapes, values)
         bound = found.program.clone()
+        bound.weights = bound.weights.apart()  # what is made for these shapes goes with them
         specialize(bound.module, found.sizes(shapes), bound.weights)
         return bound, found.fixed
 
     def _symbolic_for(self, shapes: Shapes, values: Mapping[str, Array]) -> _Symbolic | None:
-        """A program with symbols whose guards hold, imported now if there is none yet."""
+        """A program with symbols whose guards hold, imported now if there is none yet.
+
+        None after `MOST_SYMBOLIC` of them, or where an import failed: with symbols it takes several
+        times as long, for a program that is then for one shape.
+        """
         same = {name: array.tobytes() for name, array in values.items()}
         for entry in self._symbolic:
             if entry.values == same and entry.fits(shapes):
                 return entry
+        if self._needs_numbers or len(self._symbolic) >= MOST_SYMBOLIC:
+            return None
         given = {e.name: shapes[e.name] for e in self.declared if e.name in shapes}
         try:
             program, fixed = imported(self.model, self.shapes, values, given)
@@ -163,7 +174,8 @@ class DynamicProgram(Program):
         except Exception as error:  # code that takes numbers alone: it is imported for these
             if in_debug_mode():
                 raise
-            say(f"{self.source}: imported for these shapes alone ({one_line(str(error))})")
+            say(f"{self.source}: imported for each shape anew ({one_line(str(error))})")
+            self._needs_numbers = True
             return None
         found = _Symbolic(program, fixed, same)
         self._symbolic.append(found)

@@ -130,3 +130,42 @@ def test_an_onnx_model_is_imported_once_for_many_shapes(tmp_path: Path) -> None:
     assert program.imports == 1
     program.bind({"x": np.zeros((0, 3, 8), np.float32)})  # a 0 in a shape copies a dim
     assert program.imports == 2
+
+
+def test_shapes_that_come_leave_nothing_behind(tmp_path: Path) -> None:
+    """Positions are constants of the bound program, not of the one with symbols."""
+    import onnx
+
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n] x) => (float[n] y) <int64 zero = {0}, int64 one = {1}> {
+        shape = Shape(x)
+        count = Squeeze(shape)
+        places = Range(zero, count, one)
+        floats = Cast<to = 1>(places)
+        y = Add(x, floats)
+    }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    program = isoform.load(path)
+    assert isinstance(program, DynamicProgram)
+    session = isoform.compile(program, threads=1, effort="quick")
+    for n in (40, 50, 60):
+        (found,) = session(x=np.zeros(n, np.float32)).values()
+        np.testing.assert_array_equal(found, np.arange(n, dtype=np.float32))
+    (symbolic,) = program._symbolic
+    assert len(symbolic.program.weights) == 0
+
+
+def test_a_dim_that_must_be_a_number_is_not_imported_with_symbols_for_ever(tmp_path: Path) -> None:
+    import onnx
+
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n,m,1] x) => (float[n,m,2] y) { y = DFT<axis = 1>(x) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    program = isoform.load(path)
+    assert isinstance(program, DynamicProgram)
+    for m in range(2, 12):
+        bound = program.bind({"x": np.zeros((3, m, 1), np.float32)})
+        assert bound.outputs["y"].get_shape() == (3, m, 2)
+    assert program.imports == 4
