@@ -105,9 +105,9 @@ class DynamicProgram(Program):
         return f"<pre>{escape(repr(self))}</pre>"
 
     @property
-    def imports(self) -> int:
-        """How many programs with symbols were imported: each is for the shapes of its guards."""
-        return len(self._symbolic)
+    def symbolic(self) -> list[Program]:
+        """The programs with symbols that were imported: each is for the shapes of its guards."""
+        return [entry.program for entry in self._symbolic]
 
     def then(self, step: Step) -> DynamicProgram:
         """The same, with one more step done with each program that `bind` makes."""
