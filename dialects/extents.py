@@ -51,7 +51,6 @@ class ShapeEnv:
     frozen: bool = False
     place: str = ""
     _bounds: dict[Expression, Bounds] = field(default_factory=dict[Any, Bounds], init=False)
-
     _facts: set[ShapeGuard] = field(default_factory=set[ShapeGuard], init=False)
     _fixed: dict[Expression, float] = field(default_factory=dict[Any, Any], init=False)
 

@@ -253,10 +253,7 @@ def saturate_block(
         saturation = loop.run(settings.caps.k_multi - 1)
         lap("saturate")
     if settings.check or settings.added:
-        added = set(settings.added)
-        unproved = {rule for rule in added if rule.proof not in PROVED}
-        checked = (i for i in saturation.instances if settings.check or i.rule in added)
-        require_sound(checked, unproved)
+        _check(saturation, settings)
         lap("check")
     graph = encoded.graph = loop.graph()
     lap("read")
@@ -287,6 +284,14 @@ def saturate_block(
         replay=engine.replay() if settings.replayed else "",
         curve=curve,
     )
+
+
+def _check(saturation: Saturation, settings: SaturationSettings) -> None:
+    """Check what the user's own rules made, or all instances. Raises UserError."""
+    added = set(settings.added)
+    unproved = {rule for rule in added if rule.proof not in PROVED}
+    checked = (i for i in saturation.instances if settings.check or i.rule in added)
+    require_sound(checked, unproved)
 
 
 def _add(curve: list[Point], lap: _Laps, saturation: Saturation, found: Extracted) -> None:
