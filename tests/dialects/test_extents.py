@@ -185,6 +185,15 @@ def test_answers_are_guards_and_decide_what_follows_from_them() -> None:
     assert texts(env) == ["n <= 512", "n != 1", "n >= 5"]
 
 
+def test_a_bound_decides_no_more_than_it_says() -> None:
+    """At the bound itself the next question is another guard."""
+    env = ShapeEnv({"n": 7})
+    n = env.dim("n")
+    for answer in (n >= 5, n <= 9, 2 * n >= 11, n > 6, 3 * n < 26, n != 8):
+        assert answer
+    assert texts(env) == ["n >= 5", "n <= 9", "n >= 6", "n >= 7", "n <= 8", "n != 8"]
+
+
 def test_a_number_is_a_guard_and_stands_for_the_symbol_afterwards() -> None:
     env = ShapeEnv({"n": 3, "m": 5})
     n, m = env.dim("n"), env.dim("m")
