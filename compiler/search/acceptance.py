@@ -76,8 +76,7 @@ def is_refused(comparison: Comparison, changed: bool) -> bool:
 
     A slower result is refused, and a changed one that was not compared.
     """
-    slower = comparison.after > comparison.tuned_input
-    return slower or (comparison.missed is not None and changed)
+    return comparison.is_slower or (comparison.missed is not None and changed)
 
 
 def _accepted_ratio(before: Program, after: Program, kind: str, costs: Costs) -> float:

@@ -43,7 +43,7 @@ from ..targets.session import Session
 from .acceptance import is_refused
 from .answers import Answer, AnswerMemory
 from .orders import search_in_best_order
-from .records import Comparison, ComparisonRequest, Searched
+from .records import Comparison, ComparisonRequest, Searched, slower
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
 
@@ -195,8 +195,8 @@ def optimize(
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
-    slower = is_refused(outcome, changed)
-    if slower:
+    refused = is_refused(outcome, changed)
+    if refused:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": outcome.refused})
     comparing = {"compare": found.comparing, "compile": outcome.compiling}
@@ -210,14 +210,14 @@ def optimize(
         "remembered": found.remembered,
         "stages_s": stages,
         "stop_reason": _stop_reason(searched, outcome, changed),
-        "cost": _cost(outcome, slower),
+        "cost": _cost(outcome, refused),
         "passes": [vars(step) for step in steps],
-        "rewrites": [*([] if slower else rewrites), *_of_kernels(outcome, options)],
+        "rewrites": [*([] if refused else rewrites), *_of_kernels(outcome, options)],
         "rejected": rejected,
         **searched.entries,
         "kernels": outcome.kernels,
         "verdict": {},
-        "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
+        "message": _message(outcome, refused, changed or bool(outcome.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
 
@@ -263,7 +263,7 @@ def _stop_reason(searched: Searched, comparison: Comparison, changed: bool) -> s
     for reason in ("interrupted", "time"):
         if reason in (comparison.missed, searched.stop_reason):
             return reason
-    gained = comparison.after <= comparison.tuned_input and (changed or bool(comparison.algorithms))
+    gained = not comparison.is_slower and (changed or bool(comparison.algorithms))
     return FINISHED if gained else NO_GAIN
 
 
@@ -443,12 +443,13 @@ def measure_pair(
     direct = found["before"]
     tuned_input = found.get("input", direct)
     after_seconds = found.get("after", tuned_input)
-    kept = chosen.get("after", chosen["input"]) if after_seconds <= tuned_input else chosen["input"]
-    faster = "after" if after_seconds <= tuned_input and "after" in kernels else "input"
-    each = {"before": kernels["before"], "after": kernels.get(faster, kernels["before"])}
+    kept = "input" if slower(after_seconds, tuned_input, "measured") else "after"
+    kept_kernels = kernels.get(kept, kernels.get("input", kernels["before"]))
+    each = {"before": kernels["before"], "after": kept_kernels}
     each = each if all(each.values()) else {}
+    algorithms = chosen.get(kept, chosen["input"])
     return Comparison(
-        direct, after_seconds, tuned_input, "measured", "", kept, compiling, kernels=each
+        direct, after_seconds, tuned_input, "measured", "", algorithms, compiling, kernels=each
     )
 
 
@@ -480,21 +481,21 @@ def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
     return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
 
 
-def _cost(comparison: Comparison, slower: bool) -> dict[str, Any]:
+def _cost(comparison: Comparison, refused: bool) -> dict[str, Any]:
     return {
         "before": comparison.before,
         "tuned": comparison.tuned_input,
-        "after": comparison.tuned_input if slower else comparison.after,
+        "after": comparison.tuned_input if refused else comparison.after,
         "unit": "s",
         "kind": comparison.kind,
     }
 
 
-def _message(comparison: Comparison, slower: bool, changed: bool) -> str:
+def _message(comparison: Comparison, refused: bool, changed: bool) -> str:
     """The message to the user beside the numbers."""
     if comparison.missed is not None:
         return f"{'rewrites not kept' if changed else 'not measured'}: {comparison.note}"
-    if slower:
+    if refused:
         ratio = comparison.after / comparison.tuned_input
         kernels = ", both with the kernels chosen for them" if comparison.kind == "measured" else ""
         return f"rewrites not kept: {comparison.kind} {ratio:.3f}x as slow as the input{kernels}"

@@ -9,6 +9,7 @@ from typing import Any
 from ...dialects.program import Program
 from ...lowering.targets import Target
 from ...passes.cost.costs import Costs
+from ...passes.margins import ACCEPT
 from ...passes.rules.rule import Rule
 from ...passes.search_result import Limits, StopReason
 from ..targets.cpu_options import CpuOptions
@@ -86,6 +87,11 @@ class Searched:
         return next((r for r in reasons if r != "finished"), "finished")
 
 
+def slower(after: float, before: float, kind: str) -> bool:
+    """Whether seconds "measured" or "modelled" differ by more than two copies of one program do."""
+    return after > before * (ACCEPT.alike_programs if kind == "measured" else 1.0)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Seconds of input and result, how they were found, and why if not measured.
@@ -109,6 +115,11 @@ class Comparison:
     kernels: dict[str, list[dict[str, Any]]] = field(
         default_factory=dict[str, list[dict[str, Any]]]
     )
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the result takes longer than the input, both as well tuned."""
+        return slower(self.after, self.tuned_input, self.kind)
 
     @property
     def refused(self) -> str:
