@@ -65,6 +65,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("merge-equal", _pass("passes.merge_equal:MergeEqual")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("integer-products", _pass("passes.integer_products:IntegerProducts")),
+    ("lower-precision", _pass("passes.precision:LowerPrecision")),
     ("algebra-inline-casts", _pass("passes.copies.algebra_inline_casts:AlgebraInlineCasts")),
     ("widen-half-products", _pass("passes.convolution.widen_half_products:WidenHalfProducts")),
     ("algebra-inline-copies", _pass("passes.copies.algebra_inline_copies:AlgebraInlineCopies")),

@@ -31,6 +31,13 @@ MOST_TERMS = (1 << 31) // (255 * 255) - 1
 Product: TypeAlias = "ConvOp | MatmulOp"
 
 
+def terms(op: Product) -> int:
+    """How many products an element of the result is the sum of."""
+    if isinstance(op, ConvOp):
+        return math.prod(shape_of(op.w)[1:])
+    return shape_of(op.a)[-2 if op.value("transpose_a") else -1]
+
+
 @dataclass(frozen=True)
 class IntegerProducts(ModulePass):
     """Multiply bytes instead of the floats that they stand for; weights are the right operand.
@@ -212,12 +219,7 @@ class _Rewrite:
         """Whether weights are on the right, at run time bytes on the left, and sums fit."""
         if right.bytes not in self.known or left.bytes in self.known:
             return False
-        return self._terms() <= MOST_TERMS
-
-    def _terms(self) -> int:
-        if isinstance(self.op, ConvOp):
-            return math.prod(shape_of(self.op.w)[1:])
-        return shape_of(self.op.a)[-2 if self.op.value("transpose_a") else -1]
+        return terms(self.op) <= MOST_TERMS
 
     def _scaled(self) -> SSAValue | None:
         """scaled(a, s) * scaled(b, t) = scaled(a * b, s * t), then the bias."""

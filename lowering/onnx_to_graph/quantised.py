@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, f32, f64, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects.byte_ranges import UINT8, to_bytes
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, is_small_float, is_unsigned, shape_of
 from .contraction import product, window, window_pads
@@ -25,9 +26,6 @@ from .node import OnnxNode
 from .small_floats import to_small_float
 from .tensor_data import element_of_number
 from .values import NotNative
-
-_UINT8 = element_of_number(2, "")
-
 
 # --- scales and zero points ---
 
@@ -139,7 +137,7 @@ def quantize(node: OnnxNode) -> list[SSAValue]:
         x = node.cast(x, f64)
     scale = node.cast(scale, element_of(x))
     number = node.int("output_dtype", 0)
-    target = element_of_number(number, node.where) if number else _UINT8
+    target = element_of_number(number, node.where) if number else UINT8
     if node.has(2):
         zero = node.value(2).element
         if zero is None:
@@ -177,19 +175,7 @@ def _point(node: OnnxNode, k: int, element: Attribute, shape: Sequence[int]) -> 
 
 def dynamic_quantize(node: OnnxNode) -> list[SSAValue]:
     """To uint8, over the range of the data widened to hold 0; scale 1 where all is 0."""
-    build, x = node.build, node.cast(node[0], f32)
-    axes = list(range(len(shape_of(x))))
-    zero = node.scalar(0.0, f32)
-    low = build.min(build.reduce_min(x, axes=axes, keep_dims=False), zero)
-    high = build.max(build.reduce_max(x, axes=axes, keep_dims=False), zero)
-    scale = build.div(build.sub(high, low), node.scalar(255.0, f32))
-    flat = build.equal(high, low)
-    scale = build.where(flat, node.scalar(1.0, f32), scale)
-    point = build.round(build.div(build.sub(zero, low), scale))
-    point = node.cast(point, _UINT8)
-    whole = build.round(build.div(x, build.expand(scale, shape_of(x))))
-    shifted = build.add(whole, build.expand(node.cast(point, f32), shape_of(x)))
-    return [node.cast(shifted, _UINT8), scale, point]
+    return list(to_bytes(node.build, node.cast(node[0], f32)))
 
 
 # --- products ---
