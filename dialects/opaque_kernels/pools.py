@@ -56,7 +56,8 @@ def _windows(call: NodeCall) -> _Windows:
         padded = padded & (grid >= -begin) & (grid < n + end)
         clipped.append(np.broadcast_to(np.clip(grid, 0, max(n - 1, 0)), shape))
         positions = positions * n + clipped[-1]
-    values = x.reshape(*x.shape[:2], -1)[:, :, positions.reshape(-1)].reshape(*x.shape[:2], *flat)
+    rows = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))  # -1 has no value without images
+    values = rows[:, :, positions.reshape(-1)].reshape(*x.shape[:2], *flat)
     return _Windows(
         values,
         inside.reshape(flat),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -28,9 +29,11 @@ from . import (
     bounded,
     control,
     folding,
+    following,
     functions,
     half_floats,
     opaque,
+    padded,
     sequences,
     small_integers,
 )
@@ -136,7 +139,7 @@ class Importer:
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[NodeOutcome] = []
-        self.counts: bounded.Counts = {}
+        self.sizes = padded.Sizes({}, {})
         # What is known of symbolic dims; None where the shapes are numbers.
         self.shape_env: ShapeEnv | None = None
         self._weight_names: dict[str, int] = {}
@@ -161,7 +164,7 @@ class Importer:
 
     def is_padded(self, value: SSAValue | None) -> bool:
         """Whether data decide how much of a value is more than padding."""
-        return value in self.counts
+        return value in self.sizes.counts
 
     # --- the whole program ---
 
@@ -256,13 +259,13 @@ class Importer:
                 raise UserError("nothing defines it", where=where)
             for name, part in sequences.entries(info, value):
                 ssa = part.ssa(self.build, self.fresh, where)
-                rows = self.counts.get(ssa)
+                rows = self.sizes.counts.get(ssa)
                 _check_declared(info, part, where, None if rows is None else rows.dim)
                 self.build.output(name, ssa)
                 values.append(ssa)
                 names.append(name)
         for name, value in zip(names, list(values), strict=True):
-            rows = self.counts.get(value)
+            rows = self.sizes.counts.get(value)
             if rows is not None:
                 self.build.output(f"{name}.count", rows.count, cuts=(name, rows.dim))
                 values.append(rows.count)
@@ -314,10 +317,11 @@ class Importer:
         )
         try:
             with self._at(name):
-                if functions.key(proto) not in self.functions:
-                    bounded.require_followed(node, self.counts)
-                results = self._results(node, domain, env, scope)
-                bounded.follow(node, results, self.counts)
+                if functions.key(proto) in self.functions:
+                    results = self._results(node, domain, env, scope)
+                else:
+                    plain = partial(self._results, domain=domain, env=env, scope=scope)
+                    results = following.results(self, node, domain, scope, plain)
         except NotConstant:
             raise
         except UserError as error:
@@ -357,7 +361,7 @@ class Importer:
         if called is not None:
             return functions.call(self, called, node, scope)
         if fused_body(node, domain) is not None:
-            return self._call(node, lambda n: fused_body(n, domain), scope)
+            return self.call_body(node, lambda n: fused_body(n, domain), scope)
         functions.require_schema(node, domain)
         if domain == "" and node.op_type in control.CONTROL:
             return control.CONTROL[node.op_type](self, node, env, scope)
@@ -368,7 +372,7 @@ class Importer:
         if folded is not None:
             self.record(node, "folded")
             return folded
-        if domain == "" and (kept := bounded.convert(node, scope.opsets, self.counts)):
+        if domain == "" and (kept := bounded.convert(node, scope.opsets, self.sizes.counts)):
             return self._kept(node, kept)
         if domain == "" and (found := self._convert(node)) is not None:
             return found
@@ -443,7 +447,7 @@ class Importer:
             return None
         mark, recorded = self.mark()
         try:
-            results = self._call(node, lambda n: functions.schema_body(n, domain), scope)
+            results = self.call_body(node, lambda n: functions.schema_body(n, domain), scope)
         except NotConstant:
             raise
         except UserError:  # the body does not fit this use: the op may still run as opaque
@@ -476,7 +480,7 @@ class Importer:
             op = op.prev_op
         return False
 
-    def _call(
+    def call_body(
         self, node: OnnxNode, make: Callable[[OnnxNode], FunctionProto | None], scope: CallContext
     ) -> Sequence[OnnxValue | None]:
         """The body that defines an op, on the operands; in float32 for half floats."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import onnx
+from onnx import FunctionProto
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from .loading import in_order, needed
 from .node import OnnxNode
+from .padded import Sizes
 from .values import OnnxValue
 
 Env: TypeAlias = "dict[str, OnnxValue | None]"
@@ -47,6 +49,7 @@ class Importing(Protocol):
         visited: the number of nodes so far, loops unrolled; shared with separate imports.
         undecided: loops that end by data, and the known data of their operands.
         unfit: loops that have to be unrolled, by the same and their counts.
+        sizes: what is known of sizes that data decide.
     """
 
     build: GraphBuilder
@@ -54,6 +57,7 @@ class Importing(Protocol):
     visited: list[int]
     undecided: set[tuple[bytes, tuple[bool, ...]]]
     unfit: set[tuple[object, ...]]
+    sizes: Sizes
 
     def inside(self) -> Importing:
         """An import of a body, whose weights are this program's."""
@@ -77,6 +81,12 @@ class Importing(Protocol):
 
     def named(self, node: OnnxNode, results: Sequence[SSAValue]) -> list[OnnxValue]:
         """The results of a node under its names."""
+        ...
+
+    def call_body(
+        self, node: OnnxNode, make: Callable[[OnnxNode], FunctionProto | None], scope: CallContext
+    ) -> Sequence[OnnxValue | None]:
+        """The body that defines an op, on the operands."""
         ...
 
     def record(

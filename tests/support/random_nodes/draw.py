@@ -80,6 +80,7 @@ class Draw:
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
+        self.wide = False  # whether a dim may be longer than a vector of the machine
 
     def int(self, low: int, high: int) -> int:
         """A number in [low, high]."""
@@ -97,8 +98,15 @@ class Draw:
     def float(self, low: float, high: float) -> float:
         return float(np.float32(self.rng.uniform(low, high)))
 
+    def size(self, low: int, high: int) -> int:
+        """A dim; where `wide`, now and then one that fills vectors and leaves a rest."""
+        return self.int(9, 70) if self.wide and self.flag(0.4) else self.int(low, high)
+
     def shape(self, low: int = 0, high: int = 4, most: int = 4, least: int = 1) -> list[int]:
-        return self.ints(least, most, self.int(low, high))
+        found = self.ints(least, most, self.int(low, high))
+        if self.wide and found:
+            found[self.int(0, len(found) - 1)] = self.size(least, most)
+        return found
 
     def opset(self, op_type: str, first: int = 7, domain: str = "") -> int:
         """An opset in which the op has one of its meanings, each meaning as likely."""

@@ -37,7 +37,7 @@ def window(
     if d.flag() and opset >= ceil and mode != "VALID":
         given["ceil_mode"] = 1
     extents = [1 + (k - 1) * e for k, e in zip(kernel, dilations, strict=True)]
-    return [e + d.int(0, 5) for e in extents], given
+    return [*(e + d.int(0, 5) for e in extents[:-1]), extents[-1] + d.size(0, 5)], given
 
 
 def pool(op_type: str, dilated: int, ceil: int) -> Generator:
@@ -74,7 +74,7 @@ def max_unpool(d: Draw) -> Sample:
     rank = d.int(1, 3)
     kernel, strides = d.ints(1, 3, rank), d.ints(1, 3, rank)
     strides = [max(k, s) for k, s in zip(kernel, strides, strict=True)]
-    shape = [d.int(1, 2), d.int(1, 2), *d.ints(1, 3, rank)]
+    shape = [d.int(1, 2), d.int(1, 2), *d.ints(1, 3, rank - 1), d.size(1, 3)]
     full = [(n - 1) * s + k for n, s, k in zip(shape[2:], strides, kernel, strict=True)]
     given: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
     inputs: list[Any] = [d.array("float32", shape)]
@@ -87,7 +87,7 @@ def max_unpool(d: Draw) -> Sample:
 
 
 def roi_align(d: Draw) -> Sample:
-    n, c, h, w, count = d.int(1, 2), d.int(1, 2), d.int(2, 6), d.int(2, 6), d.int(1, 4)
+    n, c, h, w, count = d.int(1, 2), d.int(1, 2), d.int(2, 6), d.size(2, 6), d.int(1, 4)
     corners = d.array("float32", [count, 2], -1, 4)
     rois = np.concatenate([corners, corners + d.array("float32", [count, 2], 0.1, 5)], 1)
     given: dict[str, Any] = {"output_height": d.int(1, 3), "output_width": d.int(1, 3)}

@@ -20,8 +20,8 @@ def grid_sample(d: Draw) -> Sample:
         given["padding_mode"] = d.pick(["zeros", "border", "reflection"])
     if d.flag():
         given["align_corners"] = d.int(0, 1)
-    x = d.array("float32", [n, c, *d.ints(2, 5, rank)])
-    grid = d.array("float32", [n, *d.ints(1, 4, rank), rank], -1.6, 1.6)
+    x = d.array("float32", [n, c, *(d.size(2, 5) for _ in range(rank))])
+    grid = d.array("float32", [n, *d.ints(1, 4, rank - 1), d.size(1, 4), rank], -1.6, 1.6)
     return Sample("GridSample", [x, grid], given, opset, tolerance=1e-3)
 
 
@@ -39,7 +39,7 @@ def deform_conv(d: Draw) -> Sample:
     m = group * d.int(1, 2)
     kernel, strides, dilations = d.ints(1, 3, 2), d.ints(1, 2, 2), d.ints(1, 2, 2)
     pads = d.ints(0, 1, 4)
-    size = d.ints(5, 7, 2)
+    size = [d.int(5, 7), d.size(5, 7)]
     out = [
         (s + pads[k] + pads[k + 2] - dilations[k] * (kernel[k] - 1) - 1) // strides[k] + 1
         for k, s in enumerate(size)
@@ -62,7 +62,7 @@ def col2im(d: Draw) -> Sample:
     rank = 2
     block, dilations, strides = d.ints(1, 3, rank), d.ints(1, 2, rank), d.ints(1, 2, rank)
     pads = d.ints(0, 1, 2 * rank)
-    image = [(b - 1) * e + 1 + d.int(0, 3) for b, e in zip(block, dilations, strict=True)]
+    image = [(b - 1) * e + 1 + d.size(0, 3) for b, e in zip(block, dilations, strict=True)]
     out = [
         (n + pads[k] + pads[rank + k] - (block[k] - 1) * dilations[k] - 1) // strides[k] + 1
         for k, n in enumerate(image)

@@ -1,0 +1,145 @@
+"""What follows a result whose size data decide: sums over it, its size, places in it."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from support.random_nodes.judge import difference, run_plain
+
+import isoform
+from isoform.dialects import reference
+from isoform.dialects.errors import UserError
+from isoform.lowering.onnx_to_graph import import_onnx
+
+KEPT = "a = Relu(x) q = NonZero(a) t = Transpose(q) v = GatherND(x, t)"
+COUNT = """m = Greater(x, nought) c = Cast <to = 7> (m) k0 = ReduceSum <keepdims = 0> (c)
+    k = Reshape(k0, one)"""
+# The result `y` and its type, by name; some need rows, or the number of elements above 0 (`k`).
+OF_ROWS = {
+    "sum": ("float", "y = ReduceSum <keepdims = 0> (v)"),
+    "maximum": ("float", "p = Pad(v, front) y = ReduceMax <keepdims = 0> (p)"),
+    "mean": ("float", "p = Pad(v, front) y = ReduceMean <keepdims = 0> (p)"),
+    "product": ("float[1]", "y = ReduceProd(v)"),
+    "position": ("int64", "p = Pad(v, front) y = ArgMin <keepdims = 0> (p)"),
+    "softmax": ("float[n]", "y = Softmax <axis = 0> (v)"),
+    "running sum": ("float[n]", "y = CumSum <reverse = 1> (v, naught)"),
+    "product of columns": ("float[1,1]", "o = Constant <value_ints = [1, -1]> () r = Reshape(v, o)"
+                           "l = Transpose(r) y = MatMul(r, l)"),
+    "twice": ("float[n]", "y = Concat <axis = 0> (v, v)"),
+    "behind others": ("float[n]", "y = Concat <axis = 0> (weights, v, weights, v)"),
+    "scattered": ("float[1,5]", "w = Exp(v) y = ScatterND(x, t, w)"),
+    "greatest": ("float[n]", "p = Pad(v, front) y, i = TopK(p, one)"),
+    "all sorted": ("float[n]", "s = Shape(v) y, i = TopK(v, s)"),
+    "size": ("int64", "y = Size(q)"),
+    "shape": ("int64[2]", "y = Shape(q)"),
+    "as many": ("float[n]", "s = Shape(v) y = Expand(weight, s)"),
+    "the last": ("float", "p = Pad(v, front) y = Gather(p, minus)"),
+    "moved places": ("float[n]", "r = Gather <axis = 1> (t, single) i = Add(r, four) "
+                     "y = Gather(weights, i)"),
+    "from the end": ("float[n]", "y = Slice(v, minus2, far, naughts)"),
+    "backward": ("float[n]", "y = Slice(v, minus1, minusfar, naughts, minus1)"),
+    "the first": ("float[n]", "y = Slice(v, naughts, two)"),
+    "padded to eight": ("float[n]", "s = Shape(v) e = Sub(eight, s) p = Concat <axis = 0> "
+                        "(naughts, e) u = Pad(v, p) y = Exp(u)"),
+    "chosen twice": ("float[n]", "b = Greater(v, single_half) y = Compress <axis = 0> (v, b)"),
+    "flat": ("int64[n]", "y = Reshape(t, minus1)"),
+    "a centre": ("float[n]", "u = ReduceMean(v) y = Sub(v, u)"),
+}  # fmt: skip
+OF_COUNTS = {
+    "greatest of them": ("float[1,n]", "y, i = TopK(x, k)"),
+    "range": ("int64[n]", "y = Range(naught, k0, single)"),
+    "range down": ("int64[n]", "y = Range(k0, minusone, minustwo)"),
+    "first": ("float[1,n]", "y = Slice(x, naughts, k, one)"),
+    "others": ("float[1,n]", "y = Slice(x, k, far, one)"),
+    "window": ("float[1,n]", "e = Add(k, two) y = Slice(x, k, e, one)"),
+    "expanded": ("float[n,5]", "s = Concat <axis = 0> (k, five) y = Expand(x, s)"),
+    "zeros": ("float[n]", "y = ConstantOfShape(k)"),
+    "repeated": ("float[n,5]", "s = Concat <axis = 0> (k, one) y = Tile(x, s)"),
+    "padded": ("float[1,n]", "p = Concat <axis = 0> (naughts, k, naughts, one) y = Pad(x, p)"),
+    "reshaped": ("float[5,1]", "z = Sub(k, k) o = Add(z, one) s = Concat <axis = 0> (five, o) "
+                 "y = Reshape(x, s)"),
+}  # fmt: skip
+NUMBERS = """<float nought = {0}, int64[1] one = {1}, int64[1] naughts = {0}, int64 naught = {0},
+    int64 single = {1}, int64 four = {4}, int64[1] two = {2}, int64[1] eight = {8},
+    int64[1] five = {5}, int64[1] far = {99}, int64[1] minusfar = {-99}, int64[1] minus1 = {-1},
+    int64[1] minus2 = {-2}, int64 minus = {-1}, int64 minusone = {-1}, int64 minustwo = {-2},
+    float[1] weight = {2.5}, float[9] weights = {0, 1, 2, 3, 4, 5, 6, 7, 8},
+    int64[2] front = {1, 0}, float single_half = {0.7}>"""
+X = np.array([[3, -1, 2, 0.5, -2]], np.float32)
+
+
+def parsed(kind: str, nodes: str) -> onnx.ModelProto:
+    text = f"g (float[1, 5] x) => ({kind} y) {NUMBERS} {{ {nodes} }}"
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+
+
+def differences(model: onnx.ModelProto) -> list[str]:
+    """Of the compiled program and the reference, where the number of rows is 0 to 5."""
+    program = import_onnx(model)
+    session = isoform.compile(program, threads=1, effort="quick")
+    found: list[str] = []
+    for x in (X, -X, np.abs(X), -np.abs(X)):
+        wanted: Any = run_plain(model, {"x": x})["y"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            meant = program.cut(reference.run(program, {"x": x}))["y"]
+        found.append(difference(session(x=x)["y"], wanted, 1e-5))
+        found.append(difference(np.asarray(meant), wanted, 1e-5, "reference"))
+    return list(filter(None, found))
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_rows_that_data_count_are_computed_with(name: str) -> None:
+    kind, nodes = OF_ROWS[name]
+    assert differences(parsed(kind, f"{KEPT} {nodes}")) == []
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_results_are_as_large_as_computed_numbers_say(name: str) -> None:
+    kind, nodes = OF_COUNTS[name]
+    assert differences(parsed(kind, f"{COUNT} {nodes}")) == []
+
+
+def test_a_place_beyond_the_rows_is_one_line() -> None:
+    """The row is there, but it is padding."""
+    program = import_onnx(parsed("float", f"{KEPT} y = Gather(v, four)"))
+    session = isoform.compile(program, threads=1, effort="quick")
+    assert session(x=np.abs(X))["y"] == 2
+    with pytest.raises(UserError, match="is out of range") as error:
+        session(x=X)
+    assert "\n" not in str(error.value)
+
+
+def test_a_size_that_nothing_bounds_is_one_line() -> None:
+    nodes = "i = Cast <to = 7> (x) n = ReduceSum <keepdims = 0> (i) y = Range(naught, n, single)"
+    with pytest.raises(UserError, match=r"nothing bounds a size .*Min of the size") as error:
+        import_onnx(parsed("int64[n]", nodes))
+    assert "\n" not in str(error.value)
+    bounded = nodes.replace("y =", "l = Min(n, four) y =").replace("naught, n,", "naught, l,")
+    assert differences(parsed("int64[n]", bounded)) == []
+
+
+def test_two_dims_that_data_decide_are_one_line() -> None:
+    with pytest.raises(UserError, match="data decide two of its dims") as error:
+        import_onnx(parsed("float[n,m]", f"{COUNT} s = Concat <axis = 0> (k, k) y = Expand(x, s)"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 2]])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_other_dims_of_the_same_size_are_not_taken_for_the_padded_one(
+    axes: list[int], keep: int
+) -> None:
+    """Of [3, n, 3], n at most 3, dims are told apart by their place, not by their size."""
+    kinds = ", ".join("n" for _ in range(3 if keep else 3 - len(axes)))
+    text = f"""g (float[3, 3, 3] x, float[3] c) => (float[{kinds}] y) <float z = {{0}}> {{
+        m = Greater(c, z) r = Compress <axis = 1> (x, m)
+        y = ReduceSum <axes = {axes}, keepdims = {keep}> (r) }}"""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 12]> {text}')
+    session = isoform.compile(import_onnx(model), threads=1, effort="quick")
+    x = np.arange(27, dtype=np.float32).reshape(3, 3, 3)
+    for c in ([1, 0, 1], [0, 0, 0], [1, 1, 1]):
+        feeds = {"x": x, "c": np.array(c, np.float32)}
+        assert difference(session(**feeds)["y"], run_plain(model, feeds)["y"], 1e-6) == ""
