@@ -18,6 +18,7 @@ import onnx
 
 from ...dialects.errors import UserError
 from ...dialects.program import Program
+from ...lowering.onnx_to_graph.shape_binding import declared_dims
 from ..zoo.originals import Original, original_of, write_original
 
 OWN = "the file itself"
@@ -57,12 +58,10 @@ class PeerModel:
         found: dict[str, int] = {}
         for entry in self.graph.input:
             type_ = self.program.inputs.get(entry.name)
-            declared = entry.type.tensor_type.shape.dim
-            for dim, size in zip(
-                declared, () if type_ is None else type_.get_shape(), strict=False
-            ):
-                if dim.dim_param:
-                    found[dim.dim_param] = size
+            sizes = () if type_ is None else type_.get_shape()
+            for dim, size in zip(declared_dims(entry) or (), sizes, strict=False):
+                if isinstance(dim, str):
+                    found[dim] = size
         return found
 
     @cached_property

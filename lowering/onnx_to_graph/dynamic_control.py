@@ -42,11 +42,11 @@ def branch(
     It is an opaque node if a branch has a node without native code.
 
     Raises:
-        NotConstant: the branches have results of different types.
+        NotConstant: the branches have results of different types, or one cannot run.
     """
     taken = [SubgraphBody(importer, env, scope) for _ in range(2)]
     names = ("then_branch", "else_branch")
-    given = [body.run(node.graph(name), []) for body, name in zip(taken, names, strict=True)]
+    given = [_outcome(body, node, name) for body, name in zip(taken, names, strict=True)]
     what = "its branches give other types or shapes: the condition"
     if [lengths(v) for v in given[0]] != [lengths(v) for v in given[1]]:
         raise NotConstant(node.value(0).name, what, node.where)
@@ -84,6 +84,22 @@ def branch(
     importer.record(node, "composed")
     parts = iter(found)
     return [_like(value, parts) for value in given[0]]
+
+
+def _outcome(body: SubgraphBody, node: OnnxNode, name: str) -> list[OnnxValue]:
+    """The results of a branch.
+
+    Raises:
+        NotConstant: the branch is wrong for these shapes. Where the condition is known it may never
+            be taken.
+    """
+    try:
+        return body.run(node.graph(name), [])
+    except NotConstant:
+        raise
+    except UserError as error:
+        what = f"its {name} cannot run ({error}): the condition"
+        raise NotConstant(node.value(0).name, what, node.where) from error
 
 
 def _like(value: OnnxValue, parts: Iterator[OnnxValue]) -> OnnxValue:

@@ -54,6 +54,20 @@ def test_an_onnx_file_is_given_to_peers_itself_and_its_dims_are_bound(tmp_path: 
     assert (peer.model, peer.settings) == (model.label, "ORT_ENABLE_ALL, batch = 4")
 
 
+def test_dims_that_an_exporter_calls_unknown_are_not_one_dim(tmp_path: Path) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["?", "?"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["?", "?"])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    opset = [helper.make_opsetid("", 17)]
+    path = tmp_path / "unknown.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    program = api.load(path, {"x": (4, 3)})
+    with peer_model(program, path) as model:
+        assert model.free_dims == {}
+        found = peers.onnxruntime_peer(model, 1, draw_inputs(program, 0)).run()
+    assert found[0].shape == (4, 3)
+
+
 def test_a_program_without_a_file_is_exported_and_labelled_so() -> None:
     program = zoo.build("dcgan")
     with peer_model(program, "zoo:dcgan") as model:

@@ -16,7 +16,7 @@ from isoform.dialects import reference
 from isoform.dialects.control import ControlOp
 from isoform.dialects.errors import UserError
 from isoform.lowering.graph_to_onnx.exporter import to_model
-from isoform.lowering.onnx_to_graph import control, import_onnx, regions
+from isoform.lowering.onnx_to_graph import control, import_onnx, load_dynamic, regions
 from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
 from isoform.lowering.onnx_to_graph.importer import Importer
 from isoform.lowering.onnx_to_graph.loading import load_model
@@ -142,6 +142,30 @@ def test_branches_of_other_shapes_need_a_constant_condition() -> None:
 
 
 # --- Loop ---
+
+
+def test_a_branch_that_is_wrong_for_these_shapes_is_left_out_where_a_given_value_says_so() -> None:
+    branched = model("""g (float[4] x, int64 rate) => (float[2, 2] y) {
+        known = Constant<value_int = 16000>()
+        c = Equal(rate, known)
+        y = If (c) <
+            then_branch = t () => (float[2, 2] a) {
+                s = Constant<value_ints = [2, 2]>()
+                a = Reshape(x, s)
+            },
+            else_branch = e () => (float[2, 2] b) {
+                s = Constant<value_ints = [2, 3]>()
+                b = Reshape(x, s)
+            }>
+    }""")
+    x = np.array([1.0, 2.0, 4.0, 8.0], np.float32)
+    program = load_dynamic(load_model(branched), {})
+    with isoform.compile(program, threads=1) as session:
+        np.testing.assert_array_equal(session(x=x, rate=np.array(16000))["y"], x.reshape(2, 2))
+        with pytest.raises(UserError, match=r"Reshape|reshape"):
+            session(x=x, rate=np.array(8000))
+    with pytest.raises(UserError, match=r"its else_branch cannot run .*the condition 'c' must be"):
+        _ = program.module
 
 
 def loop(nodes: str, count: str, first: str, outputs: str = "float[4] r") -> onnx.ModelProto:
