@@ -54,6 +54,8 @@ _BROADCAST_SHAPES = (
     (2, 2, 1, 1),
     (4, 2, 2),
     (2, 2, 2, 2),
+    (2, 2, 3, 2, 3),
+    (2, 2, 6, 3),
 )
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
@@ -65,7 +67,19 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
     "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
     "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
-    "dims": ((), (1,), (0,), (0, 1), (1, 2), (0, 2), (0, 2, 3), (0, 1, 2), (0, 1, 3)),
+    "dims": (
+        (),
+        (1,),
+        (0,),
+        (0, 1),
+        (1, 2),
+        (0, 2),
+        (0, 2, 3),
+        (0, 1, 2),
+        (0, 1, 3),
+        (0, 1, 2, 3),
+        (0, 1, 2, 4),
+    ),
     "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
     "keep_dims": (True, False),
     "starts": (
@@ -100,7 +114,15 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "size": (2,),
     "channels": (2,),
     "output_padding": ((0, 0), (1, 1), (0, 1)),
-    "margins": ((0, 0, 1, 1, 0, 0, 1, 1), (0, 0, 0, 1, 0, 0, 2, 0), (0, 1, 1, 0, 0, 1, 0, 1)),
+    "margins": (
+        (0, 0, 1, 1, 0, 0, 1, 1),
+        (0, 0, 0, 1, 0, 0, 2, 0),
+        (0, 1, 1, 0, 0, 1, 0, 1),
+        (0, 1, 0, 1),
+        (0, 0, 0, 2),
+        (1, 0, 1, 0),
+        (0, 1, 0, 0, 0, 0, 0, 0),
+    ),
     "transpose_a": (False, True),
     "transpose_b": (False, True),
     "count_include_pad": (True, False),
@@ -109,6 +131,7 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
 # Whole numbers that follow the extents of operands.
 _SCALED = ("groups", "sizes", "extents", "shape", "size", "channels")
 _OF_SLICES = ("starts", "extents", "steps")
+_OF_BROADCASTS = ("shape", "dims")
 _IMAGE_RANK = 4
 _MOST_ELEMENTS = 20_000
 _MOST_TURNED = 6
@@ -212,12 +235,16 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
 
 
 def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
-    """Values of an attribute of a rule; of slices beside convolutions first those of images."""
+    """Values of an attribute of a rule; beside convolutions first those of images."""
     values = _VALUES.get(attribute, (1, 0, 2, 3))
     if attribute == "shape" and any(node.op == "broadcast" for node in nodes_of(rule.left)):
-        return _BROADCAST_SHAPES
-    if attribute in _OF_SLICES and any("conv" in node.op for node in nodes_of(rule.left)):
+        values = _BROADCAST_SHAPES
+    if not any("conv" in node.op for node in nodes_of(rule.left)):
+        return values
+    if attribute in _OF_SLICES:
         return sorted(values, key=lambda value: len(value) != _IMAGE_RANK)
+    if attribute in _OF_BROADCASTS:
+        return sorted(values, key=lambda value: len(value) < _IMAGE_RANK)
     return values
 
 

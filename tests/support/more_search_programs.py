@@ -16,9 +16,8 @@ from xdsl.ir import SSAValue
 from isoform.compiler.frontends.program_file import module_text
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.files import write_whole
-from isoform.dialects.program import Program
 from isoform.dialects.types import shape_of
-from support.search_programs import ORIGINALS, PROGRAMS, Build, conv, weight
+from support.search_programs import ORIGINALS, Build, conv, weight
 
 
 def scalar(b: GraphBuilder, value: float, shape: Sequence[int]) -> SSAValue:
@@ -265,20 +264,14 @@ MORE: dict[str, Build] = {
     "pool_pw": pool_pw,
     "avg_avg": avg_avg,
 }
-EVERY = PROGRAMS | MORE
-
-
-def built(name: str) -> Program:
-    """Build a program of these or of the 36."""
-    b = GraphBuilder()
-    EVERY[name](b)
-    return b.build(name)
 
 
 def main() -> None:
     """Write the text of every program."""
-    for name in MORE:
-        write_whole(ORIGINALS / f"{name}.mlir", module_text(built(name).module))
+    for name, build in MORE.items():
+        b = GraphBuilder()
+        build(b)
+        write_whole(ORIGINALS / f"{name}.mlir", module_text(b.build(name).module))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,9 @@
+// The narrow factor first: every product is narrow.
+builtin.module {
+  func.func @main(%a: tensor<200x150xf32> {isoform.name = "a"}, %c: tensor<150x170xf32> {isoform.name = "c"}, %d: tensor<170x130xf32> {isoform.name = "d"}, %v: tensor<130x3xf32> {isoform.name = "v"}) -> (tensor<200x3xf32> {isoform.name = "y"}) {
+    %0 = graph.matmul %d, %v : tensor<170x3xf32>
+    %1 = graph.matmul %c, %0 : tensor<150x3xf32>
+    %2 = graph.matmul %a, %1 : tensor<200x3xf32>
+    func.return %2 : tensor<200x3xf32>
+  }
+}
