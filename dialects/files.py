@@ -2,17 +2,24 @@
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .errors import UserError, did_you_mean
 
 # Temporary files that are being written.
 _UNFINISHED: set[Path] = set()
+# Files that are open, by path, inode, size and time.
+_OPEN: "WeakValueDictionary[tuple[str, int, int, int], ArrayFile]" = WeakValueDictionary()
 
 
 @contextmanager
@@ -73,6 +80,56 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise cannot("read", path, error) from error
+
+
+class ArrayFile:
+    """An open file whose parts are read as arrays when they are asked for.
+
+    It is opened once, so a file that is renamed over it changes nothing; one that is written into
+    is noticed. Nothing is mapped: to read a mapped file that has become shorter ends the process.
+
+    Raises: OSError where it cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self._stream = open(path, "rb")  # noqa: SIM115 - open as long as arrays may be asked for
+        self._state = _state(os.fstat(self._stream.fileno()))
+
+    @staticmethod
+    def of(path: str | os.PathLike[str]) -> "ArrayFile":
+        """The file at a path, opened once for all that ask while it stays the same."""
+        key = (os.path.realpath(path), *_state(os.stat(path)))
+        file = _OPEN.get(key)
+        if file is None:
+            file = _OPEN[key] = ArrayFile(path)
+        return file
+
+    def read(self, start: int, size: int) -> bytes:
+        """Bytes of the file. Raises UserError as `array`."""
+        return self.array(np.dtype(np.uint8), start, (size,)).tobytes()
+
+    def array(self, dtype: np.dtype[Any], start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        """An array whose data begin at a byte of the file.
+
+        Raises: UserError where the file is too short, cannot be read, or was written into.
+        """
+        found = np.empty(math.prod(shape), dtype)
+        left: memoryview = found.view(np.uint8).data
+        try:
+            while left and (count := os.preadv(self._stream.fileno(), [left], start)):
+                left, start = left[count:], start + count
+            changed = _state(os.fstat(self._stream.fileno())) != self._state
+        except OSError as error:
+            raise cannot("read", self.path, error) from error
+        if left or changed:
+            text = "the file changed after it was opened" if changed else "the file is too short"
+            raise UserError(text, where=os.fspath(self.path))
+        return found.reshape(shape)
+
+
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def similar_name(path: str | os.PathLike[str]) -> str | None:

@@ -1,12 +1,14 @@
 """Weight stores: where `graph.weight @name` finds its data. Data never appears in the IR text.
 
-A store maps names to arrays, lazily: a memory-mapped safetensors file, arrays in memory, or thunks
-that draw or read the array when it is first needed.
+A store maps names to arrays, lazily: a safetensors file, arrays in memory, or thunks that draw or
+read the array when it is first needed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,10 +16,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
+import ml_dtypes
 import numpy as np
 
 from .errors import UserError, did_you_mean
-from .files import atomic_write
+from .files import ArrayFile, atomic_write
 from .types import Array, element_types, to_numpy
 
 # Dtypes that safetensors cannot give as numpy arrays: they lie there as bytes, and the file's
@@ -27,6 +30,14 @@ _PACKED = {
     for dtype in map(to_numpy, element_types())
     if dtype.itemsize == 1 and dtype.name not in ("bool", "int8", "uint8")
 }
+
+_DTYPES = {
+    "BOOL": np.dtype(np.bool_),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    **{f"F{n}": np.dtype(f"f{n // 8}") for n in (16, 32, 64)},
+    **{f"{kind}{n}": np.dtype(f"{kind}{n // 8}".lower()) for kind in "IU" for n in (8, 16, 32, 64)},
+}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 Source: TypeAlias = "Array | Callable[[], Array]"
 
@@ -106,7 +117,7 @@ class Weights(Mapping[str, Array]):
 
 
 def load_safetensors(path: Path) -> Weights:
-    """Open a safetensors file, memory-mapped; arrays are read when asked for.
+    """Open a safetensors file, whose arrays are read when they are asked for (`ArrayFile`).
 
     Raises:
         UserError: the file is missing or broken.
@@ -118,34 +129,82 @@ def load_safetensors(path: Path) -> Weights:
             "the weights file is missing", where=str(path), hint="it belongs beside the .mlir"
         )
     try:
-        handle = safe_open(path, framework="numpy")
-        keys = list(handle.keys())
-    except (SafetensorError, OSError) as error:
+        file = ArrayFile(path)
+        with safe_open(path, framework="numpy") as handle:  # it checks every offset and size
+            known = handle.metadata() or {}
+        size = int.from_bytes(file.read(0, 8), "little")
+        header = json.loads(file.read(8, size))
+    except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"not a readable safetensors file ({error})", where=str(path)) from error
-    known = handle.metadata() or {}
-    return Weights({_name(key): partial(_read, handle, key, known) for key in keys})
+    header.pop("__metadata__", None)
+    return Weights(
+        {
+            _name(key): partial(_read, file, 8 + size, key, entry, known.get(key, ""))
+            for key, entry in header.items()
+        }
+    )
 
 
-def _read(handle: Any, key: str, known: Mapping[str, str]) -> Array:
+def _read(file: ArrayFile, start: int, key: str, entry: Mapping[str, Any], packed: str) -> Array:
     """A tensor of a file. Raises UserError for an element type that only others write."""
-    try:
-        array = handle.get_tensor(key)
-    except AttributeError as error:  # numpy has no such dtype, says safetensors
-        found = handle.get_slice(key).get_dtype()
-        raise UserError(f"weight '{_name(key)}' has no readable dtype", found=found) from error
-    return array.view(_PACKED[known[key]]) if known.get(key) in _PACKED else array
+    found = _PACKED.get(packed) if entry["dtype"] == "U8" else None
+    dtype = found or _DTYPES.get(entry["dtype"])
+    if dtype is None:
+        text = f"weight '{_name(key)}' has no readable dtype"
+        raise UserError(text, found=entry["dtype"])
+    return file.array(dtype, start + entry["data_offsets"][0], tuple(entry["shape"]))
 
 
-def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
-    """Write all weights, or leave the file unchanged."""
-    from safetensors.numpy import save
+Types: TypeAlias = "Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]"
 
-    arrays = {_key(name): np.asarray(weights[name], order="C") for name in weights}
-    packed = {key: a.dtype.name for key, a in arrays.items() if a.dtype.name in _PACKED}
-    arrays |= {key: arrays[key].view(np.uint8) for key in packed}
-    payload = save(arrays, packed or None)
+
+def save_safetensors(path: Path, weights: Mapping[str, Array], types: Types) -> None:
+    """Write the weights that `types` names, one after the other, or leave the file unchanged.
+
+    Only one is in memory at a time: the file begins with the place of each, so their dtypes and
+    shapes are known before they are read.
+
+    Raises:
+        UserError: a weight is of another type, or the file cannot be written.
+    """
+    names = sorted(types, key=lambda name: (-_alignment(types[name][0]), _key(name).encode()))
+    end, entries = 0, dict[str, Any]()
+    packed = {_key(n): types[n][0].name for n in sorted(names) if types[n][0].name in _PACKED}
+    if packed:
+        entries["__metadata__"] = packed
+    for name in names:
+        dtype, shape = types[name]
+        start, end = end, end + dtype.itemsize * math.prod(shape)
+        code = "U8" if dtype.name in _PACKED else _CODES[dtype]
+        entries[_key(name)] = {"dtype": code, "shape": shape, "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)
     with atomic_write(path) as file:
-        file.write(payload)
+        file.write(len(header).to_bytes(8, "little") + header)
+        for name in names:
+            array = np.asarray(weights[name], order="C")
+            require_type(name, array, *types[name])
+            file.write(array.reshape(-1).view(np.uint8).data)
+            del array
+
+
+def types_of(arrays: Mapping[str, Array]) -> Types:
+    """What `save_safetensors` is told of arrays in memory."""
+    return {name: (array.dtype, array.shape) for name, array in arrays.items()}
+
+
+def require_type(name: str, array: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Compare a weight's array with its type in the program. Raises UserError."""
+    if array.shape != shape or array.dtype != dtype:
+        raise UserError(
+            f"weight '{name}' does not fit the program",
+            expected=f"{dtype}{list(shape)}",
+            found=f"{array.dtype}{list(array.shape)}",
+        )
+
+
+def _alignment(dtype: np.dtype[Any]) -> int:
+    return 1 if dtype.name in _PACKED else dtype.itemsize
 
 
 # The format reserves the key `__metadata__`: a weight of that name gets one more `_`.

@@ -6,6 +6,7 @@ and has other kernels. So the report compares the two files where that runtime i
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +18,13 @@ from ...dialects.program import Program
 from ...dialects.types import Array
 from ...passes.margins import ACCEPT
 from ..commands.inputs import draw_inputs
+from ..frontends.program_file import weight_types
 from ..peers.model_file import PeerModel, peer_model
 from ..peers.runtimes import Peer, onnxruntime_peer
 from ..peers.timing import difference, interleave, median
 
+# Larger weights are not compared: onnxruntime would hold them once or twice for each of the files.
+MOST_BYTES = 1 << 29
 # At least so many rounds; further rounds while these seconds last.
 ROUNDS, SECONDS = 5, 2.0
 
@@ -43,6 +47,8 @@ def compare_in_onnxruntime(
     Raises:
         UserError: onnxruntime runs the source but not the result.
     """
+    if _weight_bytes(written) > MOST_BYTES:
+        return {"note": f"not compared in onnxruntime, which would load both files: {command}"}
     feeds = draw_inputs(source, seed)
     with peer_model(source, name) as model, TemporaryDirectory(prefix="isoform-") as folder:
         try:
@@ -65,6 +71,11 @@ def compare_in_onnxruntime(
         "threads": threads,
         "command": command,
     }
+
+
+def _weight_bytes(program: Program) -> int:
+    types = weight_types(program.module).values()
+    return sum(dtype.itemsize * math.prod(shape) for dtype, shape in types)
 
 
 def _written_peer(program: Program, folder: Path, threads: int, feeds: Mapping[str, Array]) -> Peer:

@@ -10,11 +10,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from ...dialects.context import with_weights
 from ...dialects.errors import warn
-from ...dialects.functions import functions_of
-from ...dialects.graph import WeightOp
-from ...dialects.program import weights_by_default
 from ...dialects.weights import Weights, load_safetensors, save_safetensors
-from ..frontends.program_file import WEIGHTS
+from ..frontends.program_file import WEIGHTS, weight_types
 
 
 class ModuleWeights:
@@ -51,7 +48,7 @@ class ModuleWeights:
         Raises:
             UserError: the file cannot be written.
         """
-        used = _used(module)
+        used = weight_types(module)
         if self.file is None or not used:
             return
         made = [name for name in used if name in self.weights and name not in self._read]
@@ -67,7 +64,7 @@ class ModuleWeights:
             module.attributes[WEIGHTS] = StringAttr(self.file.name)
             return
         side = path.with_suffix(".safetensors")
-        save_safetensors(side, {name: self.weights[name] for name in used})
+        save_safetensors(side, self.weights, used)
         module.attributes[WEIGHTS] = StringAttr(side.name)
 
 
@@ -84,11 +81,3 @@ def _named(module: ModuleOp, input_file: str | None) -> Path | None:
     file = folder / name.data
     inside = file.resolve().is_relative_to(folder.resolve())
     return file if inside and file.is_file() else None
-
-
-def _used(module: ModuleOp) -> list[str]:
-    """Names of the weights that all functions use, in order."""
-    defaults = [n for f in functions_of(module) for n in weights_by_default(f).values()]
-    return list(
-        dict.fromkeys([*defaults, *(o.key for o in module.walk() if isinstance(o, WeightOp))])
-    )

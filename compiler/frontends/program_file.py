@@ -7,6 +7,7 @@ file a program still parses, verifies and optimises; operations that need the da
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -15,9 +16,17 @@ from xdsl.dialects.func import CallOp
 from ...dialects.deadline import check_time
 from ...dialects.errors import UserError, warn
 from ...dialects.files import read_whole, write_whole
+from ...dialects.functions import functions_of
 from ...dialects.graph import WeightOp
-from ...dialects.program import Program, check_names, main_of
-from ...dialects.weights import load_safetensors, save_safetensors
+from ...dialects.program import (
+    Program,
+    check_names,
+    input_names_of,
+    main_of,
+    weights_by_default,
+)
+from ...dialects.types import Tensor, tensor_type, to_numpy
+from ...dialects.weights import Types, load_safetensors, require_type, save_safetensors
 from ...passes.inline_calls import InlineCalls
 from ..checks.verify_module import verify_module
 from ..registry import make_context
@@ -88,9 +97,24 @@ def _beside(path: Path, name: str) -> Path:
 
 def used_weights(module: ModuleOp) -> list[str]:
     """Names of the weights that a module uses: defaults of inputs, then in order of use."""
-    defaults = Program(module).defaults.values()
-    used = (op.key for op in module.walk() if isinstance(op, WeightOp))
-    return list(dict.fromkeys([*defaults, *used]))
+    return list(dict.fromkeys(key for key, _ in _uses(module)))
+
+
+def weight_types(module: ModuleOp) -> Types:
+    """The dtype and shape of each weight that a module uses, in the order of `used_weights`."""
+    return {key: (to_numpy(t.element_type), t.get_shape()) for key, t in _uses(module)}
+
+
+def _uses(module: ModuleOp) -> Iterator[tuple[str, Tensor]]:
+    """Each default of an input and each `graph.weight`, of all functions, with its type."""
+    for function in functions_of(module):
+        types = zip(input_names_of(function), function.body.block.args, strict=True)
+        values = dict(types)
+        for name, key in weights_by_default(function).items():
+            yield key, tensor_type(values[name])
+    for op in module.walk():
+        if isinstance(op, WeightOp):
+            yield op.key, op.type
 
 
 def save_mlir(program: Program, path: Path) -> None:
@@ -111,7 +135,7 @@ def save_mlir(program: Program, path: Path) -> None:
     module = program.module.clone()
     if names and not missing:
         side = path.with_suffix(".safetensors")
-        save_safetensors(side, {name: program.weights[name] for name in names})
+        save_safetensors(side, program.weights, weight_types(program.module))
         module.attributes[WEIGHTS] = StringAttr(side.name)
     elif len(missing) < len(names):
         raise UserError(f"weight '{missing[0]}' is missing, others are there", where=str(path))
@@ -132,20 +156,9 @@ def check_weights(program: Program) -> None:
     Raises:
         UserError: one is missing, or has another shape or dtype.
     """
-    from ...dialects.types import to_numpy
-
-    types = program.inputs
-    wanted = [(key, types[name]) for name, key in program.defaults.items()]
-    wanted += [(op.key, op.type) for op in program.module.walk() if isinstance(op, WeightOp)]
-    for key, type_ in wanted:
+    for key, type_ in _uses(program.module):
         check_time()
-        array, dtype = program.weights[key], to_numpy(type_.element_type)
-        if array.shape != type_.get_shape() or array.dtype != dtype:
-            raise UserError(
-                f"weight '{key}' does not fit the program",
-                expected=f"{dtype}{list(type_.get_shape())}",
-                found=f"{array.dtype}{list(array.shape)}",
-            )
+        require_type(key, program.weights[key], to_numpy(type_.element_type), type_.get_shape())
 
 
 __all__ = [
@@ -156,6 +169,7 @@ __all__ = [
     "read_program",
     "save_mlir",
     "used_weights",
+    "weight_types",
     "weights_file",
     "without_weights",
 ]

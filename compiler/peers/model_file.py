@@ -18,6 +18,7 @@ import onnx
 
 from ...dialects.errors import UserError
 from ...dialects.program import Program
+from ...lowering.onnx_to_graph.loading import load_model
 from ...lowering.onnx_to_graph.shape_binding import declared_dims
 from ..zoo.originals import Original, original_of, write_original
 
@@ -48,8 +49,8 @@ class PeerModel:
     def graph(self) -> onnx.GraphProto:
         """The file's declarations, without data stored beside it. Raises UserError."""
         try:
-            return onnx.load(str(self.path), load_external_data=False).graph
-        except Exception as error:
+            return load_model(self.path).proto.graph
+        except UserError as error:
             raise UserError("this is not an ONNX model", where=str(self.path)) from error
 
     @cached_property

@@ -24,7 +24,7 @@ from ...dialects.errors import UserError
 from ...dialects.files import hash_of_sources, write_whole
 from ...dialects.program import Program
 from ...dialects.types import Array
-from ...dialects.weights import save_safetensors
+from ...dialects.weights import save_safetensors, types_of
 from ...lowering.kernel_to_cpu import program_store
 from ...lowering.kernel_to_cpu.isa import Isa
 from ..frontends.module_text import module_text
@@ -81,7 +81,7 @@ def save_session(session: Saved, folder: str | Path) -> str:
     write_whole(path / TEXT, module_text(session.program.module))
     names = [NATIVE, TEXT]
     if defaults := session.defaults:
-        save_safetensors(path / DEFAULTS, defaults)
+        save_safetensors(path / DEFAULTS, defaults, types_of(defaults))
         names.append(DEFAULTS)
     body = {
         "format": FORMAT,

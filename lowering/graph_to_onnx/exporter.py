@@ -9,13 +9,11 @@ node prevents that.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
 from xdsl.dialects.builtin import TensorType, bf16
@@ -24,7 +22,6 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.control import ControlOp, IfOp, LoopOp, YieldOp
 from ...dialects.errors import UserError
-from ...dialects.files import atomic_write, cannot, write_whole
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.pooling import AvgPoolOp, PoolOp
@@ -38,14 +35,13 @@ from ..onnx_to_graph.provenance import write_origin
 from ..onnx_to_graph.tensor_data import number_of_element, to_proto
 from .composites import CompositeNode, find_composites
 from .control import inner_ops, write_control
+from .model_file import fill, write_model
 from .nodes import NodeWriter
 from .ops import WRITERS, operands_of
 
 OPSET = 17
 # The opset with every composite node; newer ones change nothing for them.
 WHOLE_OPSET = 20
-# Above this much data the weights go into a file beside the model (a protobuf ends at 2 GiB).
-EXTERNAL_BYTES = 3 << 29
 
 
 def export_onnx(program: Program, path: str | os.PathLike[str]) -> None:
@@ -55,68 +51,17 @@ def export_onnx(program: Program, path: str | os.PathLike[str]) -> None:
         UserError: an op is not of the graph level, a weight's data are missing, or the file cannot
             be written.
     """
-    path = Path(path)
     exporter = Exporter(program)
-    model, weights = exporter.model(), exporter.weights()
-    sizes = {t.name: _data_size(t) for t in model.graph.initializer if t.name in weights}
-    if sum(sizes.values()) > EXTERNAL_BYTES:
-        _write_external(model, weights, path)
-    else:
-        _fill(model, weights)
-    write_whole(path, model.SerializeToString(deterministic=True))
+    model = exporter.model()
+    write_model(model, exporter.weights(), Path(path))
 
 
 def to_model(program: Program) -> onnx.ModelProto:
     """The program as an ONNX model in memory, weights inside. Raises UserError as `export_onnx`."""
     exporter = Exporter(program)
     model = exporter.model()
-    _fill(model, exporter.weights())
+    fill(model, exporter.weights())
     return model
-
-
-# --- weights ---
-
-
-def _data_size(proto: TensorProto) -> int:
-    return math.prod(proto.dims) * helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
-
-
-def _weight(weights: Mapping[str, Array], proto: TensorProto) -> Array:
-    """A weight's data in its declared dtype."""
-    array = np.asarray(weights[proto.name])
-    if array.shape != tuple(proto.dims):
-        raise UserError(
-            f"weight '{proto.name}' has another shape",
-            expected=list(proto.dims),
-            found=list(array.shape),
-        )
-    return array.astype(helper.tensor_dtype_to_np_dtype(proto.data_type), copy=False)
-
-
-def _fill(model: onnx.ModelProto, weights: Mapping[str, Array]) -> None:
-    """Put the data of the (so far empty) initialisers inside the model."""
-    for proto in model.graph.initializer:
-        if proto.name in weights and not proto.HasField("raw_data"):
-            proto.CopyFrom(to_proto(_weight(weights, proto), proto.name))
-
-
-def _write_external(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
-    """Write the data to a file beside the model, one weight in memory at a time."""
-    beside = path.with_name(path.name + ".data")
-    try:
-        with atomic_write(beside) as file:
-            for proto in model.graph.initializer:
-                if proto.name not in weights or proto.HasField("raw_data"):
-                    continue
-                data = np.ascontiguousarray(_weight(weights, proto)).tobytes()
-                file.write(b"\0" * (-file.tell() % 64))
-                proto.data_location = TensorProto.EXTERNAL
-                entries = {"location": beside.name, "offset": file.tell(), "length": len(data)}
-                for key, value in entries.items():
-                    proto.external_data.add(key=key, value=str(value))
-                file.write(data)
-    except OSError as error:
-        raise cannot("write", beside, error) from error
 
 
 # --- the model ---

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
 Kernel = TypeVar("Kernel", bound=KernelOp)
 
 
+# What the sessions of this process keep, by the hash of the bytes: equal arrays are there once.
+_SHARED: WeakValueDictionary[bytes, Array] = WeakValueDictionary()
+
+
 class Store:
     """Constants and packed weights as kernels read them: `kept`, by the hash of their bytes."""
 
@@ -70,7 +75,9 @@ class Store:
         flat = np.ascontiguousarray(array)
         digest = hashlib.blake2b(flat.view(np.uint8).data, digest_size=16).digest()
         if digest not in self.kept:
-            self.kept[digest] = aligned(flat)
+            shared = _SHARED.get(digest)
+            self.kept[digest] = aligned(flat) if shared is None else shared
+            _SHARED[digest] = self.kept[digest]
             self._digests[id(self.kept[digest])] = digest
         return BufferStart(self.kept[digest].ctypes.data, constant=digest)
 

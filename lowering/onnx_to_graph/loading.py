@@ -12,8 +12,9 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from ...dialects.errors import UserError
-from ...dialects.files import read_whole
+from ...dialects.files import cannot, read_whole
 from ...dialects.opaque import reads
+from .inline_weights import LEAST_FILE, parse_without_data
 from .node import describe
 
 # Ops of older opsets are read if they still have the meaning that they have in this one.
@@ -43,19 +44,26 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
         found = OnnxModel(model, None, model.graph.name or "model")
     else:
         path = Path(model)
-        found = OnnxModel(_parse(read_whole(path), str(path)), path.resolve().parent, str(path))
+        found = OnnxModel(_parse(path), path.resolve().parent, str(path))
     _check(found)
     return found
 
 
-def _parse(data: bytes, where: str) -> onnx.ModelProto:
-    if not data:
-        raise UserError("the file is empty", where=where)
+def _parse(path: Path) -> onnx.ModelProto:
     try:
+        if path.is_file() and path.stat().st_size >= LEAST_FILE:
+            return parse_without_data(path)
+        data = read_whole(path)
+        if not data:
+            raise UserError("the file is empty", where=str(path))
         return onnx.ModelProto.FromString(data)
+    except OSError as error:
+        raise cannot("read", path, error) from error
     except (DecodeError, RecursionError) as error:
         raise UserError(
-            "not an ONNX model, or a truncated one", where=where, hint="is the download complete?"
+            "not an ONNX model, or a truncated one",
+            where=str(path),
+            hint="is the download complete?",
         ) from error
 
 

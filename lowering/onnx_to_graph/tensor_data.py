@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
+from ...dialects.files import ArrayFile, cannot
 from ...dialects.types import Array, from_numpy, is_storage, to_numpy
 
 _ELEMENTS: dict[int, Attribute] = {
@@ -130,12 +131,12 @@ def _read(proto: TensorProto, where: str) -> Array:
 def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
     count = math.prod(shape)
     if proto.HasField("raw_data"):
-        expected = _packed_size(proto.data_type, count)
+        expected = packed_size(proto.data_type, count)
         found, unit = len(proto.raw_data), "bytes"
     else:
         expected, unit = count, "entries"
         if _bits(_ELEMENTS[proto.data_type]) < 8:  # an entry for each byte
-            expected = _packed_size(proto.data_type, count)
+            expected = packed_size(proto.data_type, count)
         found = len(getattr(proto, _FIELDS.get(proto.data_type, "int32_data")))
     if found != expected:
         raise UserError(
@@ -146,7 +147,7 @@ def _check_size(proto: TensorProto, shape: tuple[int, ...], where: str) -> None:
         )
 
 
-def _packed_size(number: int, count: int) -> int:
+def packed_size(number: int, count: int) -> int:
     """Bytes of a tensor's raw data; numbers of 2 and 4 bits share bytes."""
     return -(-count * _bits(_ELEMENTS[number]) // 8)
 
@@ -166,7 +167,7 @@ def _external_reader(
     entries = {entry.key: entry.value for entry in proto.external_data}
     path = external_path(entries.get("location", ""), folder, where)
     packed = _bits(element_of_number(proto.data_type, where)) < 8
-    size = _packed_size(proto.data_type, math.prod(shape))
+    size = packed_size(proto.data_type, math.prod(shape))
     offset = _number(entries.get("offset", "0"), where)
     length = _number(entries.get("length", str(size)), where)
     if length != size:
@@ -180,23 +181,19 @@ def _external_reader(
             expected=f"{offset + size} bytes",
             found=path.stat().st_size,
         )
+    try:
+        file = ArrayFile.of(path)
+    except OSError as error:
+        raise cannot("read", path, error) from error
     if packed:
-        return lambda: _unpacked(proto, path, offset, size, where)
-    return lambda: _map(path, dtype, offset, shape)
+        return lambda: _unpacked(proto, file.read(offset, size), where)
+    return lambda: file.array(dtype, offset, shape)
 
 
-def _unpacked(proto: TensorProto, path: Path, offset: int, size: int, where: str) -> Array:
+def _unpacked(proto: TensorProto, raw: bytes, where: str) -> Array:
     """External data of 2 or 4 bits."""
-    raw = np.memmap(path, np.uint8, "r", offset, (size,)).tobytes() if size else b""
     inline = TensorProto(data_type=proto.data_type, dims=proto.dims, raw_data=raw)
     return _read(inline, where)
-
-
-def _map(path: Path, dtype: Any, offset: int, shape: tuple[int, ...]) -> Array:
-    if math.prod(shape) == 0:
-        return np.zeros(shape, dtype)
-    raw = np.memmap(path, np.uint8, "r", offset, (math.prod(shape) * dtype.itemsize,))
-    return raw.view(dtype).reshape(shape)
 
 
 def external_path(location: str, folder: Path | None, where: str) -> Path:

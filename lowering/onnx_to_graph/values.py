@@ -140,8 +140,8 @@ class OnnxValue:
         return self._array
 
     def fix(self) -> None:
-        """Make numbers of symbolic data: those are guards of the program."""
-        if is_symbolic(self.array()):
+        """Make numbers of symbolic data: those are guards of the program. Weights are numbers."""
+        if not self._weight and is_symbolic(self.array()):
             numbers = np.asarray([int(v) for v in self.array().ravel()], np.int64)
             self._array = numbers.reshape(self.array().shape)
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.clock import clock_of_calls
 
+import isoform
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
-from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph import import_onnx, loading
 
 
 def model(text: str, opset: int = 17) -> onnx.ModelProto:
@@ -308,7 +310,42 @@ def test_external_data_are_read_lazily(tmp_path: Path) -> None:
     np.arange(3, dtype=np.float32).tofile(path.parent / "w.bin")
     program = import_onnx(path)
     assert program.weights["w"].tolist() == [1, 2]
-    assert isinstance(program.weights["w"].base, np.memmap)
+    held = weakref.ref(program.weights["w"])
+    assert held() is None, "a weight is in memory while somebody holds it"
+
+
+def test_external_data_that_change_after_the_import_are_noticed(tmp_path: Path) -> None:
+    path = external(tmp_path, "w.bin")
+    data = path.parent / "w.bin"
+    np.arange(3, dtype=np.float32).tofile(data)
+    program, other = import_onnx(path), tmp_path / "other"
+    other.write_bytes(b"\0" * 12)
+    other.replace(data)
+    assert program.weights["w"].tolist() == [1, 2], "the file that was opened is still there"
+    again = import_onnx(path)
+    os.truncate(data, 3)
+    with pytest.raises(UserError, match="changed after it was opened"):
+        again.weights["w"]
+
+
+def test_large_weights_inside_a_model_stay_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is parsed without them says the same, and refuses the same."""
+    path = tmp_path / "m.onnx"
+    isoform.save(isoform.load("zoo:dcgan"), path)
+    whole = loading.load_model(path).proto
+    monkeypatch.setattr(loading, "LEAST_FILE", 0)
+    parsed = loading.load_model(path).proto
+    assert parsed.ByteSize() < 100_000 < whole.ByteSize()
+    onnx.load_external_data_for_model(parsed, str(tmp_path))
+    for proto in parsed.graph.initializer:
+        proto.ClearField("data_location")
+    assert parsed.SerializeToString(True) == whole.SerializeToString(True)
+    data = path.read_bytes()
+    for end in (1, 7, 1000, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:end])
+        assert "not an ONNX model, or a truncated one" in refusal(path)
 
 
 def test_a_missing_or_short_external_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -18,7 +19,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.graph import OPS
 from isoform.dialects.program import Program
 from isoform.dialects.types import tensor, to_numpy
-from isoform.lowering.graph_to_onnx import exporter
+from isoform.lowering.graph_to_onnx import model_file
 from isoform.lowering.graph_to_onnx.exporter import export_onnx, to_model
 from isoform.lowering.graph_to_onnx.ops import WRITERS
 from isoform.lowering.onnx_to_graph import import_onnx
@@ -244,7 +245,7 @@ def big_program() -> Program:
 def test_large_weights_go_into_a_file_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "EXTERNAL_BYTES", 1000)
+    monkeypatch.setattr(model_file, "EXTERNAL_BYTES", 1000)
     path = tmp_path / "big.onnx"
     export_onnx(big_program(), path)
     assert path.stat().st_size < 1500
@@ -252,6 +253,19 @@ def test_large_weights_go_into_a_file_beside(
     onnx.checker.check_model(path, full_check=True)
     again = import_onnx(path)
     assert reference.run(again, {"x": np.zeros(100)})["y"].tolist() == [3.0] * 100
+
+
+def test_a_written_file_has_the_bytes_of_the_whole_message(tmp_path: Path) -> None:
+    """It is written in parts; protobuf would write the same."""
+    b = GraphBuilder()
+    few_bits = b.weight("int4", np.ones((3, 3), ml_dtypes.int4))
+    halves = b.weight("w" * 200, np.ones((300, 3), ml_dtypes.bfloat16))
+    b.output("y", b.add(b.cast(halves, to=f64), b.input("x", (300, 3), f64)))
+    b.output("z", b.cast(few_bits, to=f64))
+    for k, program in enumerate([big_program(), b.build()]):
+        export_onnx(program, tmp_path / f"{k}.onnx")
+        whole = to_model(program).SerializeToString(deterministic=True)
+        assert (tmp_path / f"{k}.onnx").read_bytes() == whole
 
 
 def test_the_file_is_written_whole_and_always_the_same(tmp_path: Path) -> None:

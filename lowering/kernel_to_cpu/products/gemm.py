@@ -11,9 +11,8 @@ An item computes some blocks of rows times some panels of columns, for one batch
 Between blocks of k partial sums are on the stack, so C is written once, after the epilogue.
 """
 
-import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,23 +45,35 @@ def pack_b(matrix: NDArray[Any], spec: GemmSpec, schedule: GemmSchedule, isa: Is
     Shapes: (*batch, k, n), where a batch dimension of stride 0 has size 1, to one flat array laid
     out as [*batch][panels of an item][block of k][panel][k][lanes of the panel].
     """
-    numbers, lanes, depth = spec.numbers, isa.lanes(spec.numbers.total), schedule.depth
-    packed: list[NDArray[Any]] = []
-    for entry in np.ndindex(matrix.shape[:-2]):
-        start = 0
-        panels: list[NDArray[Any]] = []
-        for panel in cut_panels(spec.n, schedule.vectors, lanes):
-            for _ in range(panel.count):
-                part = matrix[entry][:, start : start + panel.channels]
-                gap = panel.vectors * lanes - panel.channels
-                panels.append(numbers.panel(np.pad(part, ((0, 0), (0, gap)))[None]))
-                start += panel.channels
-        for first, low in itertools.product(
-            range(0, len(panels), schedule.panels), range(0, numbers.rows(spec.k), max(1, depth))
-        ):
-            together = panels[first : first + schedule.panels]
-            packed += [panel[low : low + depth].ravel() for panel in together]
-    return np.concatenate(packed) if packed else np.empty(0, np.float32)
+    lanes, entries = isa.lanes(spec.numbers.total), list(np.ndindex(matrix.shape[:-2]))
+    columns = sum(p.count * p.vectors for p in cut_panels(spec.n, schedule.vectors, lanes)) * lanes
+    size = len(entries) * columns * spec.numbers.rows(spec.k)
+    packed, end = np.empty(size, spec.numbers.dtype), 0
+    for entry in entries:
+        for block in _blocks(matrix[entry], spec, schedule, lanes):
+            packed[end : end + block.size] = block
+            end += block.size
+    assert end == size, (end, size)
+    return packed
+
+
+def _blocks(
+    matrix: NDArray[Any], spec: GemmSpec, schedule: GemmSchedule, lanes: int
+) -> Iterator[NDArray[Any]]:
+    """The parts of a packed matrix in order; few are in memory at a time."""
+    cut = cut_panels(spec.n, schedule.vectors, lanes)
+    each = [panel for panel in cut for _ in range(panel.count)]
+    rows, depth = spec.numbers.rows(spec.k), schedule.depth
+    start = 0
+    for first in range(0, len(each), schedule.panels):
+        together: list[NDArray[Any]] = []
+        for panel in each[first : first + schedule.panels]:
+            part = matrix[:, start : start + panel.channels]
+            gap = panel.vectors * lanes - panel.channels
+            together.append(spec.numbers.panel(np.pad(part, ((0, 0), (0, gap)))[None]))
+            start += panel.channels
+        for low in range(0, rows, max(1, depth)):
+            yield from (panel[low : low + depth].ravel() for panel in together)
 
 
 class _Gemm:

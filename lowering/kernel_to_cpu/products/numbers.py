@@ -80,12 +80,17 @@ class Numbers:
 
     # --- packing ---
 
+    @property
+    def dtype(self) -> type[np.generic]:
+        """The words of packed weights."""
+        return _DTYPES[self.total]
+
     def packed(self, rows: Array) -> Array:
         """Neighbouring rows of weights as rows of words, the last ones filled up with zeros.
 
         Shapes: [k, lanes] to [steps, lanes].
         """
-        dtype = _DTYPES[self.total]
+        dtype = self.dtype
         if self.step == "multiply":
             return rows.astype(dtype, copy=False)
         short = np.int8 if self.step == "bytes" else np.int16
