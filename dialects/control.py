@@ -53,6 +53,7 @@ from .types import Array, Tensor, element_of, reference_dtype, shape_of, tensor,
 # The exact reference runs no loop longer that data end: a number drawn at random may be its count.
 MOST_STEPS = 4096
 COUNT = tensor([], i64)
+_BODY = "isoform.body"
 CONDITION = tensor([], i1)
 
 
@@ -80,8 +81,8 @@ class LoopOp(IRDLOperation):
 
     The loop ends after `trips` iterations or `count`, whichever is less, or when `start` or what
     the body yields is false. Scanned and stacked tensors have `trips` rows along dim 0; those
-    marked in `backward` are read, or written, from the last row to the first. Where rows are
-    stacked, `trips` alone decides the number of iterations.
+    marked in `backward` are read, or written, from the last row to the first. Rows that no
+    iteration writes hold anything; those that data may leave out are written forward.
     """
 
     name = "control.loop"
@@ -184,8 +185,10 @@ class LoopOp(IRDLOperation):
             return
         if self.trips is None:
             raise VerifyException("a loop that reads or writes rows has `trips` of them")
-        if self.stacked and (self.is_conditional or self.count or self.start):
-            raise VerifyException("data decide how many iterations there are, so rows have no type")
+        first = len(self.scanned)
+        back = any(self.is_backward(first + k) for k in range(len(self.stacked)))
+        if back and (self.is_conditional or self.count or self.start):
+            raise VerifyException("rows whose number data decide are written forward")
         for value in rows:
             shape = tensor_type(value).get_shape()
             if not shape or shape[0] != self.trips.value.data:
@@ -360,13 +363,20 @@ def body_module(op: ControlOp, number: int) -> ModuleOp:
     return module
 
 
+def is_body(module: ModuleOp) -> bool:
+    """Whether a module is a body given as a program: its results lie where the loop has them."""
+    return _BODY in module.attributes
+
+
 def _module(block: Block) -> ModuleOp:
     last = _end(block, ReturnOp)
     inputs, outputs = [v.type for v in block.args], [v.type for v in last.operands]
     function = FuncOp("main", FunctionType.from_lists(inputs, outputs), Region(block))
     function.arg_attrs = named([f"in{k}" for k in range(len(inputs))])
     function.res_attrs = named([f"out{k}" for k in range(len(outputs))])
-    return ModuleOp([function])
+    module = ModuleOp([function])
+    module.attributes[_BODY] = UnitAttr()
+    return module
 
 
 def _end(block: Block, kind: type[ReturnOp] | type[YieldOp]) -> Operation:

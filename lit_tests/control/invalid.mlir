@@ -36,8 +36,8 @@ func.func @no_condition(%x: tensor<4xf32>) {
 // -----
 
 func.func @rows_by_data(%n: tensor<i64>, %x: tensor<4xf32>) {
-  // expected-error@+1 {{data decide how many iterations there are, so rows have no type}}
-  %y, %rows = control.loop times %n carry(%x : tensor<4xf32>) attributes {trips = 2 : i64} -> tensor<4xf32>, tensor<2x4xf32> {
+  // expected-error@+1 {{rows whose number data decide are written forward}}
+  %y, %rows = control.loop times %n carry(%x : tensor<4xf32>) attributes {trips = 2 : i64, backward = array<i64: 1>} -> tensor<4xf32>, tensor<2x4xf32> {
   ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
     control.yield %h, %h : tensor<4xf32>, tensor<4xf32>
   }

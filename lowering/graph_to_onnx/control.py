@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 from xdsl.ir import Operation, Region, SSAValue
 
 from ...dialects.control import ControlOp, LoopOp
-from ...dialects.types import tensor_type
-from ..onnx_to_graph.tensor_data import number_of_element
+from ...dialects.types import tensor_type, to_numpy
+from ..onnx_to_graph.tensor_data import number_of_element, to_proto
 from .nodes import NodeWriter
 
 
@@ -85,15 +85,31 @@ def _write_loop(writer: NodeWriter, op: LoopOp) -> None:
     body = _loop_body(writer, op, outer)
     results = [writer.name(r) for r in op.outputs]
     backward = [k for k in range(len(op.stacked)) if op.is_backward(len(op.scanned) + k)]
+    decided = op.count is not None or op.start is not None or op.is_conditional
+    moved = range(len(op.stacked)) if decided else backward
     made = [
-        writer.fresh(f"{name}_reversed") if k - len(carried) in backward else name
+        writer.fresh(f"{name}_as_run") if k - len(carried) in moved else name
         for k, name in enumerate(results)
     ]
     writer.emit("Loop", [count, start, *carried], made, body=body)
+    if decided:
+        for k, value in enumerate(op.stacked):  # ONNX has as many rows as there are iterations
+            _lengthen(writer, made[len(carried) + k], results[len(carried) + k], value)
     for k in backward:
         ends = [writer.integers([n], "reverse") for n in (-1, np.iinfo(np.int64).min, 0, -1)]
         number = len(carried) + k
         writer.emit("Slice", [made[number], *ends], [results[number]])
+
+
+def _lengthen(writer: NodeWriter, name: str, result: str, value: SSAValue) -> None:
+    """Rows up to the number that the type has; zeros behind those there are."""
+    type_ = tensor_type(value)
+    zero = to_proto(np.zeros(1, to_numpy(type_.element_type)), "")
+    shape = writer.integers(type_.get_shape(), "shape")
+    zeros = writer.emit("ConstantOfShape", [shape], value=zero)
+    joined = writer.emit("Concat", [name, zeros], axis=0)
+    ends = [writer.integers([n], "rows") for n in (0, type_.get_shape()[0], 0, 1)]
+    writer.emit("Slice", [joined, *ends], [result])
 
 
 def _loop_body(writer: NodeWriter, op: LoopOp, outer: Sequence[str]) -> onnx.GraphProto:

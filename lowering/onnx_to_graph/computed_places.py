@@ -97,7 +97,10 @@ def _cut(
             at = reading.number(min(max(low, -(1 << 40)), 1 << 40))
         else:
             at = reading.whole(1 + k, j)
-        at = build.where(build.less(at, zero), build.add(at, count), at)
+        if high < 0:
+            at = build.add(at, count)
+        elif low < 0:
+            at = build.where(build.less(at, zero), build.add(at, count), at)
         least_place = reading.number(-1) if step < 0 and k == 1 else zero
         clipped.append(build.min(build.max(at, least_place), last))
     start, end = clipped

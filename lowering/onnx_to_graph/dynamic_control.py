@@ -23,10 +23,15 @@ from ...dialects.graph.data import GatherOp
 from ...dialects.opaque import outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
+from .computed_sizes import by_inputs_alone
 from .node import OnnxNode
+from .padded import PaddedDim
 from .regions import LoopParts, SubgraphBody
 from .sequences import SequenceValue, lengths, tensors
+from .shaping import MAX_CONSTANT
 from .subgraphs import CallContext, Env, Importing
+from .unlike_branches import aligned
+from .value_ranges import ValueRange, range_of
 from .values import NotConstant, OnnxValue
 
 # Ops whose work a branch is worth: without them both branches are computed, in one kernel with what
@@ -54,36 +59,52 @@ def branch(
         body.yields(node, [v for value in values for v in tensors(value)])
         for body, values in zip(taken, given, strict=True)
     ]
-    types = [[tensor_type(v) for v in values] for values in results]
-    if types[0] != types[1]:
+    alike = aligned(taken, results)
+    if alike is None or (alike[1] and by_inputs_alone(node.value(0), importer.sizes.ranges)):
         raise NotConstant(node.value(0).name, what, node.where)
+    results, padded = alike
     if not all(body.is_native for body in taken):
         if any(isinstance(v, SequenceValue) for v in given[0]):
             what = "its branches give sequences: the condition"
             raise NotConstant(node.value(0).name, what, node.where)
-        return _opaque(importer, node, env, scope, types[0])
+        if padded:
+            raise NotConstant(node.value(0).name, what, node.where)
+        return _opaque(importer, node, env, scope, [tensor_type(v) for v in results[0]])
     condition = node.reshape(node[0], [])
     for body in taken:
         importer.outcomes += body.importer.outcomes
     if any(isinstance(op, _BRANCHED) for body in taken for op in body.body.build.block.ops):
         importer.record(node, "native", (IfOp.name,))
-        ends = _if(node, condition, taken, results)
-        if not any(isinstance(v, SequenceValue) for v in given[0]):
-            return list(importer.named(node, ends))
-        parts = iter([OnnxValue.of_ssa("", v) for v in ends])
-        return [_like(value, parts) for value in given[0]]
+        return _outputs(importer, node, given[0], _if(node, condition, taken, results), padded)
     for k, body in enumerate(taken):
         args, captured = body.body.build.block.args, body.body.captured
         outer: dict[SSAValue, SSAValue] = dict(zip(args, captured, strict=True))
         results[k] = [outer.get(v, v) for v in results[k]]
         body.body.inline(node.build)
     found = [
-        OnnxValue.of_ssa("", node.build.where(node.build.expand(condition, shape_of(a)), a, b))
+        node.build.where(node.build.expand(condition, shape_of(a)), a, b)
         for a, b in zip(*results, strict=True)
     ]
     importer.record(node, "composed")
-    parts = iter(found)
-    return [_like(value, parts) for value in given[0]]
+    return _outputs(importer, node, given[0], found, padded)
+
+
+def _outputs(
+    importer: Importing,
+    node: OnnxNode,
+    given: Sequence[OnnxValue],
+    ends: Sequence[SSAValue],
+    padded: Sequence[tuple[int, int]],
+) -> list[OnnxValue | None]:
+    """The results of an If from its tensors, which the counts of padded ones follow."""
+    first = len(ends) - len(padded)
+    for (k, dim), count in zip(padded, ends[first:], strict=True):
+        importer.sizes.ranges[count] = ValueRange.of(0, shape_of(ends[k])[dim])
+        importer.sizes.pad(ends[k], PaddedDim(dim, count))
+    if not any(isinstance(v, SequenceValue) for v in given):
+        return list(importer.named(node, ends[:first]))
+    parts = iter([OnnxValue.of_ssa("", v) for v in ends])
+    return [_like(value, parts) for value in given]
 
 
 def _outcome(body: SubgraphBody, node: OnnxNode, name: str) -> list[OnnxValue]:
@@ -159,36 +180,78 @@ def native_loop(
         raise _deciding(node) or UserError(
             "it carries sequences, and data decide how often it runs"
         )
-    inside, results = _iteration(importer, node, body, env, scope)
+    stacks = len(body.output) > len(node.inputs) - 1
+    inside, results = _iteration(importer, node, body, env, scope, stacks)
     _require_end(node, results[0])
+    inside.require_whole(results)
     values = inside.yields(node, results)
     ends, rows = values[1 : len(node.inputs) - 1], values[len(node.inputs) - 1 :]
-    trips = _trips(node, results[0]) if rows else None
+    trips = _most_trips(importer, node, results[0], rows) if rows else None
+    count = node.known(0) if node.has(0) else None
+    known = None if count is None else int(count.ravel()[0])
+    going = None if _always(results[0]) else node.reshape(values[0], [])
+    start, limit = _scalar(node, 1), _scalar(node, 0) if count is None else None
+    decided = any(v is not None for v in (going, start, limit))
     if not inside.is_native:
+        if rows and decided:
+            raise UserError("data decide how many rows it gives, and the host runs its body")
         if types is not None:
             types += [tensor_type(v) for v in ends]
             types += [_rows(trips or 0, tensor_type(v)) for v in rows]
         return None
     importer.outcomes += inside.importer.outcomes
     importer.record(node, "native", (LoopOp.name,))
-    count = node.known(0) if node.has(0) else None
     parts = LoopParts(
         inside.body,
         [node[k] for k in range(2, len(node.inputs))],
         ends,
         rows=rows,
-        going=None if _always(results[0]) else node.reshape(values[0], []),
-        count=_scalar(node, 0) if count is None else None,
-        start=_scalar(node, 1),
-        trips=None if count is None else int(count.ravel()[0]),
+        going=going,
+        count=limit,
+        start=start,
+        trips=trips if known is None else known,
     )
-    return list(importer.named(node, parts.add(node.build)))
+    if stacks:
+        _count_iterations(node, inside, parts)
+    made = parts.add(node.build)
+    if stacks:
+        ran = made.pop(len(ends))
+        if decided:
+            made[len(ends) :] = [_counted(importer, node, v, ran) for v in made[len(ends) :]]
+    return list(importer.named(node, made))
+
+
+def _count_iterations(node: OnnxNode, inside: SubgraphBody, parts: LoopParts) -> None:
+    """Carry the number of iterations, in the last argument for a carried value."""
+    build = inside.importer.build
+    more = build.add(build.block.args[0], build.constant(np.asarray(1, np.int64), i64))
+    zero = node.build.constant(np.asarray(0, np.int64), i64)
+    parts.carried, parts.nexts = [*parts.carried, zero], [*parts.nexts, more]
+
+
+def _counted(importer: Importing, node: OnnxNode, rows: SSAValue, ran: SSAValue) -> SSAValue:
+    """Rows of all iterations, zeros where there was none."""
+    build, shape = node.build, shape_of(rows)
+    places = np.arange(shape[0], dtype=np.int64).reshape([-1] + [1] * (len(shape) - 1))
+    inside = build.less(build.expand(node.data(places, "rows"), shape), build.expand(ran, shape))
+    found = build.where(inside, rows, node.literal(0, rows))
+    importer.sizes.ranges[ran] = ValueRange.of(0, shape[0])
+    importer.sizes.pad(found, PaddedDim(0, ran))
+    return found
 
 
 def _iteration(
-    importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
+    importer: Importing,
+    node: OnnxNode,
+    body: onnx.GraphProto,
+    env: Env,
+    scope: CallContext,
+    counted: bool = False,
 ) -> tuple[SubgraphBody, list[OnnxValue]]:
     """The results of one iteration of a loop's body on values of the carried types.
+
+    Args:
+        counted: whether one more argument, the last, is the number of iterations.
 
     Raises:
         UserError: a carried value changes its type.
@@ -197,6 +260,8 @@ def _iteration(
     step = inside.argument(tensor([], i64), "step")
     carried = [node.value(k) for k in range(2, len(node.inputs))]
     inputs = [inside.argument(tensor_type(node[2 + k]), v.name) for k, v in enumerate(carried)]
+    if counted:
+        inside.argument(tensor([], i64), "ran")
     results = inside.run(body, [step, OnnxValue.of_array("", np.asarray(True)), *inputs])
     if len(results) < 1 + len(carried):
         raise UserError("the subgraph has too few outputs", found=len(results))
@@ -242,16 +307,32 @@ def _rows(trips: int, type_: Tensor) -> Tensor:
     return tensor([trips, *type_.get_shape()], type_.element_type)
 
 
-def _trips(node: OnnxNode, going: OnnxValue) -> int:
-    """The number of iterations. Raises UserError if it depends on data."""
-    count = node.known(0) if node.has(0) else None
-    first = node.known(1) if node.has(1) else np.asarray(True)
-    always = going.is_known and bool(going.array().all())
-    if count is None or first is None or not first.all() or not always:
+def _most_trips(
+    importer: Importing, node: OnnxNode, going: OnnxValue, rows: Sequence[SSAValue]
+) -> int:
+    """The most iterations, of a loop that gives a row for each.
+
+    Raises:
+        UserError: nothing bounds them.
+        NotConstant: inputs alone decide them.
+    """
+    count = node.value(0) if node.has(0) else None
+    for k in (0, 1):
+        if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges):
+            raise _deciding(node) or AssertionError
+    most = math.inf
+    if count is not None and count.is_known:
+        most = int(count.array().ravel()[0])
+    elif count is not None and count.computed is not None:
+        found = range_of(count.computed, importer.sizes.ranges)
+        most = math.inf if found is None else found.at(0)[1]
+    size = max((math.prod(shape_of(v)) for v in rows), default=1)
+    if not most * max(size, 1) <= MAX_CONSTANT:
         raise _deciding(node) or UserError(
-            "a scan output has as many rows as there are iterations, and data decide that"
+            "a scan output has as many rows as there are iterations, and nothing bounds them",
+            hint="give the loop a count, or Min of it and a constant",
         )
-    return int(count.ravel()[0])
+    return max(int(most), 0)
 
 
 def _deciding(node: OnnxNode) -> NotConstant | None:

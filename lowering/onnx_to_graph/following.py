@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ...dialects.dims import is_symbolic
-from . import computed_places, computed_sizes, functions, padded_ops
+from . import computed_places, computed_sizes, functions, padded_ops, sequences
 from .node import OnnxNode
 from .padded import RULES, Reading, Ready, Sizes, follow
 from .subgraphs import CallContext, Importing
@@ -51,10 +51,14 @@ def results(
     Raises:
         UserError: as `prepared`, or as the conversion.
     """
+    if not domain and (joined := sequences.as_concat(node)) is not None:
+        node = joined if Reading(joined, importer.sizes).given else node
     ready = None if domain else prepared(node, importer.sizes)
     if ready is not None:
         return _finished(importer, node, ready, plain)
     reading = Reading(node, importer.sizes)
+    if reading.given and node.op_type in sequences.HANDED_ON:
+        return plain(node)
     if reading.given and node.op_type not in RULES:
         return _by_body(importer, reading, domain, scope)
     found = plain(node)
@@ -80,7 +84,7 @@ def _finished(
     for k, (value, rows) in enumerate(zip(found, ready.dims, strict=False)):
         if rows is not None and value is not None:
             ssa = value.ssa(node.build, node.fresh, node.where)
-            importer.sizes.counts[ssa] = rows
+            importer.sizes.pad(ssa, rows)
             found[k] = OnnxValue.of_ssa(value.name, ssa)  # not data of the largest size
     return found
 

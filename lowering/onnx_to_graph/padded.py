@@ -43,6 +43,12 @@ class Sizes:
     counts: Counts
     ranges: dict[SSAValue, ValueRange]
 
+    def pad(self, value: SSAValue, rows: PaddedDim) -> None:
+        """Note the padding of a value, unless all its rows always count."""
+        numbers = range_of(rows.count, self.ranges)
+        if numbers is None or float(numbers.low.min()) < shape_of(value)[rows.dim]:
+            self.counts[value] = rows
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -212,7 +218,7 @@ def follow(reading: Reading, results: Sequence[OnnxValue | None]) -> None:
         if dim is None or not all(same_count(r.count, first.count) for r in given.values()):
             raise reading.unfit()
         if dim >= 0:
-            reading.sizes.counts[value.computed] = PaddedDim(dim, first.count)
+            reading.sizes.pad(value.computed, PaddedDim(dim, first.count))
 
 
 def _points(reading: Reading, shape: Sequence[int]) -> int | None:

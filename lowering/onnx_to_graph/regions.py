@@ -7,6 +7,7 @@ inside the body, where its kernels find them at compile time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,12 +20,14 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.opaque import RANDOM_NODES, captured
 from ...dialects.program import name_value
-from ...dialects.types import Tensor, tensor, tensor_type
+from ...dialects.types import Tensor, element_of, is_float, shape_of, tensor, tensor_type
 from ...dialects.weights_only import depends_on_weights_only, is_source
 from .hoisting import hoisted
 from .node import OnnxNode
+from .padded import PaddedDim
 from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .value_ranges import EACH, ValueRange, range_of
 from .values import OnnxValue
 
 # A loop of fewer iterations, whose number is known, becomes one program. Elementwise ops are fused
@@ -179,6 +182,8 @@ class LoopParts:
         going = [] if self.going is None else [self.going]
         yielded = [moved.get(v, v) for v in (*going, *nexts, *self.rows)]
         yielded = self.body.hoist(build, yielded)
+        if not nexts and not self.rows:  # it computes nothing
+            return list(self.carried)
         captured = self.body.read(yielded)
         region = self.body.close(yielded, captured)
         op = LoopOp(
@@ -218,22 +223,26 @@ class SubgraphBody:
 
     def argument(self, type_: Tensor, name: str) -> OnnxValue:
         """Add an argument; all before `run`."""
-        return OnnxValue.of_ssa(name, self.body.argument(type_, name))
+        value = self.body.argument(type_, name)
+        if not is_float(type_.element_type):  # no input of the program, which a session may fix
+            self.importer.sizes.ranges[value] = ValueRange.of(-math.inf, math.inf)
+        return OnnxValue.of_ssa(name, value)
 
     def run(self, graph: onnx.GraphProto, arguments: Sequence[OnnxValue]) -> list[OnnxValue]:
-        """The subgraph's results.
-
-        Raises:
-            UserError: as an import; or a size that data decide would cross the body's edge.
-        """
+        """The subgraph's results. Raises UserError, as an import."""
         inputs = bound(graph, arguments)
         wanted = [name for name in captured(graph) if name in self._env]
         env: Env = {name: self._inside(name, self._env[name]) for name in wanted}
-        results = run_graph(self.importer, graph, inputs, env, self._scope)
+        return run_graph(self.importer, graph, inputs, env, self._scope)
+
+    def require_whole(self, results: Sequence[OnnxValue]) -> None:
+        """Raise UserError where data decide the size of a result."""
         for value in (v for result in results for v in tensors(result)):
             if self.importer.is_padded(value.computed):
-                raise _crossing(value.name)
-        return results
+                raise UserError(
+                    f"'{value.name}' has as many rows as the data say, and leaves a loop",
+                    hint="compute with its rows inside the loop",
+                )
 
     def yields(self, node: OnnxNode, values: Sequence[OnnxValue]) -> list[SSAValue]:
         """The values as the body's own."""
@@ -254,13 +263,19 @@ class SubgraphBody:
             return SequenceValue(value.name, [v for v in items if v is not None], value.present)
         if value.has_data or value.computed is None:
             return value.apart()
-        if self._outer.is_padded(value.computed):
-            raise _crossing(name)
-        return OnnxValue.of_ssa(name, self.body.capture(value.computed))
+        found = self.body.capture(value.computed)
+        self._note(value.computed, found)
+        return OnnxValue.of_ssa(name, found)
 
-
-def _crossing(name: str) -> UserError:
-    return UserError(
-        f"'{name}' has as many rows as the data say, and is used by another graph than its own",
-        hint="use it in the graph that makes it",
-    )
+    def _note(self, value: SSAValue, inside: SSAValue) -> None:
+        """Hand on what is known of a captured value: its padding, the range of its numbers."""
+        outer, own = self._outer.sizes, self.importer.sizes
+        rows = outer.counts.get(value)
+        if rows is not None:
+            count = self.body.capture(rows.count)
+            own.counts[inside] = PaddedDim(rows.dim, count)
+            self._note(rows.count, count)
+        small = math.prod(shape_of(value)) <= EACH and not is_float(element_of(value))
+        numbers = range_of(value, outer.ranges) if small else None
+        if numbers is not None:
+            own.ranges[inside] = numbers

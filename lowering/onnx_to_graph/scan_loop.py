@@ -37,7 +37,9 @@ def scan_loop(
         type_ = tensor_type(source)
         row = tensor(type_.get_shape()[1:], type_.element_type)
         arguments.append(inside.argument(row, "row"))
-    results = inside.yields(node, inside.run(node.graph("body"), arguments))
+    given = inside.run(node.graph("body"), arguments)
+    inside.require_whole(given)
+    results = inside.yields(node, given)
     after, rows = results[: len(states)], results[len(states) :]
     if [v.type for v in after] != [v.type for v in states] or not inside.is_native:
         return None

@@ -197,6 +197,20 @@ _OPS: dict[str, Callable[[OnnxNode], list[OnnxValue]]] = {
 }
 
 
+# Those that hand tensors on as they are.
+HANDED_ON = frozenset(_OPS) - {"ConcatFromSequence", "SplitToSequence"}
+
+
+def as_concat(node: OnnxNode) -> OnnxNode | None:
+    """ConcatFromSequence along a dim that is there, as Concat of the tensors; None for others."""
+    listed = node.inputs[0] if node.op_type == "ConcatFromSequence" and node.has(0) else None
+    if not isinstance(listed, SequenceValue) or node.flag("new_axis"):
+        return None
+    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
+    proto.op_type = "Concat"
+    return OnnxNode(proto, node.version, listed.items, node.build, node.fresh)
+
+
 def resolve(node: OnnxNode) -> list[OnnxValue] | None:
     """The results of an op on sequences; None for another op."""
     if node.op_type == "Identity" and isinstance(node.value(0), SequenceValue):

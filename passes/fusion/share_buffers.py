@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ...dialects.control import is_body
 from ...dialects.floats import BITS, Floats
 from ...dialects.index import normalise
 from ...dialects.kernel import ConvOp, GemmOp, LoopsOp, ViewOp, layout_of, physical
@@ -35,7 +36,8 @@ class ShareBuffers(ModulePass):
     Its elements must lie in its source's buffer as some layout describes: an offset, and strides
     that are multiples of each other. A copy that reorders dims stays. All readers must take the
     elements where they are. Loops take any strides, a product those that keep it a strided product,
-    a convolution those of its order of dims if it needs no halo; outputs may lie anywhere.
+    a convolution those of its order of dims if it needs no halo; outputs may lie anywhere, but not
+    those of a loop's body.
 
     Before:
 
@@ -106,8 +108,11 @@ def _takes(value: SSAValue, type_: Tensor, retyped: Retyped) -> bool:
 
 def _reads(reader: Operation, value: SSAValue, retyped: Retyped) -> bool:
     match reader:
-        case LoopsOp() | ReturnOp():
+        case LoopsOp():
             return True
+        case ReturnOp():
+            module = reader.get_toplevel_object()
+            return not (isinstance(module, ModuleOp) and is_body(module))
         case GemmOp():
             return _stays_product(reader, retyped)
         case ConvOp():

@@ -6,6 +6,7 @@ count too, or grow their values until a bound is passed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from support.random_nodes.draw import Draw
+from support.random_nodes.sized import listed, sized
 
 SIZE = 4
 _UNARY = ("Neg", "Abs", "Tanh", "Relu", "Sigmoid", "Cos")
@@ -22,8 +24,11 @@ _BINARY = ("Add", "Sub", "Mul", "Max", "Min")
 class Body:
     """A graph under construction: its nodes, and the vectors that a node in it may read."""
 
-    def __init__(self, d: Draw, names: list[str], counter: list[int], depth: int):
+    def __init__(
+        self, d: Draw, names: list[str], counter: list[int], depth: int, sizes: bool = False
+    ):
         self.d, self.names, self.counter, self.depth = d, list(names), counter, depth
+        self.sizes = sizes
         self.nodes: list[onnx.NodeProto] = []
 
     def fresh(self, stem: str) -> str:
@@ -42,7 +47,8 @@ class Body:
         """A new vector of the size that all have."""
         d = self.d
         if self.depth < 2 and d.flag(0.3):
-            found = d.pick([self.branch, self.loop, self.scan])()
+            more = [partial(sized, self), partial(listed, self)] if self.sizes else []
+            found = d.pick([self.branch, self.loop, self.scan, *more])()
         elif d.flag():
             found = self.add(d.pick(_UNARY), d.pick(self.names))
         else:
@@ -51,7 +57,7 @@ class Body:
         return found
 
     def inner(self, more: list[str]) -> Body:
-        return Body(self.d, [*self.names, *more], self.counter, self.depth + 1)
+        return Body(self.d, [*self.names, *more], self.counter, self.depth + 1, self.sizes)
 
     def sum(self, name: str) -> str:
         """The sum of a vector, no dims."""
@@ -146,11 +152,20 @@ def scalar(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.INT64, [])
 
 
-def random_model(seed: int) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """A model with at least one If, Loop or Scan, and its inputs."""
+def float_scalar(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [])
+
+
+def random_model(seed: int, sizes: bool = False) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A model with at least one If, Loop or Scan, and its inputs.
+
+    Args:
+        sizes: whether there are values, too, whose size data decide, sequences and optionals.
+    """
     d = Draw(seed)
-    body = Body(d, ["x", "z"], [0], 0)
-    first = d.pick([body.branch, body.loop, body.scan])()
+    body = Body(d, ["x", "z"], [0], 0, sizes)
+    more = [partial(sized, body)] * 3 if sizes else []
+    first = d.pick([body.branch, body.loop, body.scan, *more])()
     body.names.append(first)
     last = body.add("Add", body.vector(), first)
     graph = helper.make_graph(body.nodes, "g", [vector("x"), vector("z")], [vector(last)])
