@@ -27,6 +27,7 @@ from .differences import (
     narrower,
 )
 from .identities import STATEMENTS
+from .loops import comparable_loops
 from .matcher import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
 from .recognised_weights import ConstantValues
@@ -70,8 +71,17 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     """
     started = time.monotonic()
     order = correspondence(a, b)
-    comparison = _Comparison(a, b, order, _draws(a, b, seed), started + budget)
-    found = comparison.run()
+    draws, deadline = _draws(a, b, seed), started + budget
+    found = _Comparison(a, b, order, draws, deadline).run()
+
+    def bodies(mine: Program, other: Program) -> Verdict:
+        return compare(mine, other, seed=seed, budget=max(deadline - time.monotonic(), 0.0))
+
+    for pair in comparable_loops(a, b, bodies) if found.kind == UNKNOWN else ():
+        again = _Comparison(*pair, order, draws, deadline).run()
+        if again.kind != UNKNOWN:
+            found = again
+            break
     return replace(found, seed=seed, seconds=time.monotonic() - started)
 
 

@@ -251,11 +251,15 @@ class Translator:
             for k, argument in enumerate(block.args):
                 shape, element = shape_of(argument), element_of(argument)
                 inner.values[argument] = leaf(f"argument {k}", shape, element)
-            inner.ops(block.ops, discrete_constants(block.ops, weights_inside(op, self.data)))
+            inner.ops(block.ops, discrete_constants(block.ops, weights_inside(op, self._whole)))
             assert block.last_op is not None
             parts += [inner.values[v].token for v in block.last_op.operands]
         called = [DictionaryAttr(dict(o.properties)) for o in op.walk() if o is not op]
         self._named(op, " ".join(parts), any(map(_is_random, called)))
+
+    def _whole(self, op: WeightOp) -> Array | None:
+        """The data of a weight that may decide shapes or positions; of floats nothing is read."""
+        return None if is_float(element_of(op.result)) else self.data(op)
 
     def _named(self, op: Operation, identity: str, random: bool) -> None:
         """An op whose results are functions of its operands, named by its identity."""

@@ -312,7 +312,8 @@ def _ops(program: Program) -> list[Operation]:
 
 
 def _weights(program: Program) -> list[WeightOp]:
-    return [op for op in _ops(program) if isinstance(op, WeightOp)]
+    """Those of loops' bodies, too."""
+    return [op for op in program.main.walk() if isinstance(op, WeightOp)]
 
 
 __all__ = ["WeightIdentities", "ulps"]

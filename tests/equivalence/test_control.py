@@ -7,6 +7,7 @@ import pytest
 import isoform
 from isoform.compiler.targets.levels import lower_to, place
 from isoform.passes.equivalence import compare
+from isoform.passes.equivalence.loops import unrolled
 
 TEXT = """func.func @main(%n: tensor<i64>, %go: tensor<i1>, %x: tensor<4xf32>, %s: tensor<3x4xf32>)
       -> (tensor<4xf32>, tensor<4xf32>, tensor<3x4xf32>) {
@@ -79,3 +80,78 @@ def test_other_bodies_and_walks_are_told_apart_by_running(
     found = compare(program(tmp_path), program(tmp_path, TEXT.replace(old, new)))
     assert found.kind == "different"
     assert found.difference is not None and found.difference.witness
+
+
+# --- loops that are written in another way ---
+
+ROWS = """func.func @main(%x: tensor<1x4xf32>, %s: tensor<6x1x4xf32>)
+      -> (tensor<1x4xf32>, tensor<6x1x4xf32>) {
+  %b, %rows = control.loop carry(%x : tensor<1x4xf32>) scan(%s : tensor<6x1x4xf32>)
+      with(%x : tensor<1x4xf32>) attributes {trips = 6 : i64, backward = array<i64: 1, 0>}
+      -> tensor<1x4xf32>, tensor<6x1x4xf32> {
+  ^bb0(%i: tensor<i64>, %h: tensor<1x4xf32>, %row: tensor<1x4xf32>, %k: tensor<1x4xf32>):
+    %w = graph.weight @w : tensor<4x4xf32>
+    %p = graph.matmul %h, %w : tensor<1x4xf32>
+    %t = graph.sub %p, %row : tensor<1x4xf32>
+    %u = graph.tanh %t : tensor<1x4xf32>
+    control.yield %u, %h : tensor<1x4xf32>, tensor<1x4xf32>
+  }
+  func.return %b, %rows : tensor<1x4xf32>, tensor<6x1x4xf32>
+}"""
+
+
+def test_a_loop_is_equal_to_its_iterations_at_every_level(tmp_path: Path) -> None:
+    source = program(tmp_path, ROWS)
+    written_out = unrolled(source)
+    assert "control.loop" not in str(written_out.module)
+    for other in (written_out, lower_to(written_out, "kernel")):
+        assert compare(source, other).kind == "equal"
+    assert compare(lower_to(source, "algebra"), written_out).kind == "equal"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("graph.sub %p, %row", "graph.sub %row, %p"),
+        ("array<i64: 1, 0>", "array<i64: 0, 0>"),
+        ("control.yield %u, %h", "control.yield %u, %u"),
+        ("graph.matmul %h, %w", "graph.matmul %k, %w"),
+    ],
+)
+def test_a_loop_is_told_from_the_iterations_of_another(tmp_path: Path, old: str, new: str) -> None:
+    written_out = unrolled(program(tmp_path, ROWS))
+    assert old in ROWS
+    assert compare(program(tmp_path, ROWS.replace(old, new)), written_out).kind == "different"
+
+
+COUNTED = """func.func @main(%n: tensor<i64>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = control.loop times %n carry(%x : tensor<4xf32>) with(%x: tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>, %k: tensor<4xf32>):
+    %p = graph.mul %h, %k : tensor<4xf32>
+    %q = graph.mul %h, %h : tensor<4xf32>
+    %u = graph.add %p, %q : tensor<4xf32>
+    control.yield %u : tensor<4xf32>
+  }
+  func.return %b : tensor<4xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("op", "other", "kind"), [("add", "mul", "equal"), ("sub", "mul", "different")]
+)
+def test_loops_that_data_count_are_equal_if_their_bodies_are(
+    tmp_path: Path, op: str, other: str, kind: str
+) -> None:
+    """h * k + h * h is h * (h + k): no expressions of one form."""
+    changed = COUNTED.replace("graph.mul %h, %k", f"graph.{op} %h, %k")
+    changed = changed.replace("    %q = graph.mul %h, %h : tensor<4xf32>\n", "")
+    changed = changed.replace("graph.add %p, %q", f"graph.{other} %h, %p")
+    assert compare(program(tmp_path, COUNTED), program(tmp_path, changed)).kind == kind
+
+
+def test_bodies_that_are_equal_for_some_values_alone_do_not_prove_their_loops(
+    tmp_path: Path,
+) -> None:
+    """The first iteration gives the same: h is k then. The second does not."""
+    changed = COUNTED.replace("graph.mul %h, %h", "graph.mul %h, %k")
+    assert compare(program(tmp_path, COUNTED), program(tmp_path, changed)).kind != "equal"
