@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -23,6 +23,7 @@ from ..dialects.context import weights_of
 from ..dialects.errors import UserError
 from ..dialects.floats import ROUNDING, Floats
 from ..dialects.graph import ConstantOp, WeightOp
+from ..dialects.graph.elementwise import CastOp
 from ..dialects.graph.shaping import BroadcastOp
 from ..dialects.program import (
     EXPRESSION,
@@ -33,7 +34,15 @@ from ..dialects.program import (
     where,
 )
 from ..dialects.reference import run_block
-from ..dialects.types import Array, element_count, is_float, tensor_type, to_numpy
+from ..dialects.types import (
+    Array,
+    element_count,
+    element_of,
+    is_byte,
+    is_float,
+    tensor_type,
+    to_numpy,
+)
 from ..dialects.weights import Weights
 from ..dialects.weights_only import is_source, weights_only
 
@@ -50,7 +59,7 @@ class FoldConstants(ModulePass):
     (dialects/arithmetic.py). It is computed when the weight is first read. Its expression is kept
     as the attribute `isoform.expression`, over the original program's weights: earlier folds are
     expanded. A broadcast before its user stays: it is an index, and folding it would only enlarge
-    the weight.
+    the weight. So does a cast of bytes to wider integers: products of bytes read the bytes.
 
     Before:
 
@@ -82,16 +91,23 @@ class FoldConstants(ModulePass):
 
 
 def _roots(block: Block, known: set[SSAValue]) -> list[SSAValue]:
-    """Computed values of `known` with an outside user, in order, without broadcasts."""
+    """Computed values of `known` with an outside user, in order, before what enlarges them."""
     outside = (op for op in block.ops if not op.results or op.results[0] not in known)
-    used = (_under_broadcasts(v) for op in outside for v in op.operands if v in known)
+    used = (_before_larger(v) for op in outside for v in op.operands if v in known)
     return [v for v in dict.fromkeys(used) if not is_source(v.owner)]
 
 
-def _under_broadcasts(value: SSAValue) -> SSAValue:
-    while isinstance(value.owner, BroadcastOp):
+def _before_larger(value: SSAValue) -> SSAValue:
+    """The value under broadcasts, and under a cast of bytes to wider integers."""
+    while isinstance(value.owner, BroadcastOp | CastOp):
+        if isinstance(value.owner, CastOp) and not _widens_bytes(value.owner):
+            break
         value = value.owner.x
     return value
+
+
+def _widens_bytes(op: CastOp) -> bool:
+    return is_byte(element_of(op.x)) and element_of(op.result) == i32
 
 
 def _fold(root: SSAValue, order: dict[Operation, int], ctx: Context) -> None:

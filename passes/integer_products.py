@@ -282,7 +282,7 @@ class _Rewrite:
             zero = ops.number(0) if gap is None else ops.i32(ops.scalar(gap))
             gap = ops.add(SubOp(zero, half))
         data = self._moved(ops.i32(left.bytes), 0)
-        filters = self._moved(ops.i32(weights), 1)
+        filters = ops.i32(self._moved(weights, 1))
         total = self._of(data, filters)
         if left.zero is not None:
             sums = self._columns(filters)

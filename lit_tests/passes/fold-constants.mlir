@@ -23,3 +23,18 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   %y = graph.add %x, %w : tensor<2xf32>
   func.return %y : tensor<2xf32>
 }
+
+// -----
+
+// Bytes stay bytes: their cast to 32 bits is the user's.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:  [[C:%\w+]] = graph.constant dense<[3, -1]> : tensor<2xi8>
+// CHECK-NEXT:  [[W:%\w+]] = graph.cast [[C]] {to = i32}
+// CHECK-NEXT:  graph.add %x, [[W]]
+func.func @main(%x: tensor<2xi32>) -> tensor<2xi32> {
+  %c = graph.constant dense<[-3, 1]> : tensor<2xi8>
+  %d = graph.neg %c : tensor<2xi8>
+  %e = graph.cast %d {to = i32} : tensor<2xi32>
+  %y = graph.add %x, %e : tensor<2xi32>
+  func.return %y : tensor<2xi32>
+}

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import f32, i8, i32
 from xdsl.ir import SSAValue
 
-from isoform.compiler.targets.levels import run_passes
+from isoform.compiler import api
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.levels import place, run_passes
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.graph import WeightOp
+from isoform.dialects.graph.contraction import ConvOp, MatmulOp
+from isoform.dialects.graph.elementwise import CastOp
 from isoform.dialects.program import Program
-from isoform.dialects.types import from_numpy, shape_of
+from isoform.dialects.types import element_of, from_numpy, shape_of
 from isoform.passes.equivalence import compare
 
 BYTES = (np.uint8, np.int8)
@@ -74,6 +79,20 @@ def test_zero_points_leave_products_exactly(
     for program in programs:
         found = compare(program, rewritten(program), seed=1)
         assert found.is_equal, found
+
+
+@pytest.mark.parametrize("make", [conv, matmul])
+@pytest.mark.parametrize("kinds", BYTES)
+def test_weights_stay_bytes_when_constants_are_folded(make: Any, kinds: Any) -> None:
+    """Else their kernel is the plain loops, and they take four times the memory."""
+    program = api.improve(make(np.uint8, kinds, (3, 119)))
+    products = [op for op in program.main.body.block.ops if isinstance(op, ConvOp | MatmulOp)]
+    cast = products[0].operands[1].owner  # others sum the data
+    assert isinstance(cast, CastOp) and isinstance(cast.x.owner, WeightOp)
+    assert element_of(cast.x) == i8
+    assert compare(make(np.uint8, kinds, (3, 119)), program, seed=1).is_equal
+    names = [op.name for op in place(program, CpuOptions(1)).main.body.block.ops]
+    assert {"kernel.conv", "kernel.gemm"} & set(names)
 
 
 def test_a_dequantised_product_is_the_scaled_product_of_bytes() -> None:
