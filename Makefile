@@ -3,6 +3,7 @@
 #   make demo    install, then optimise and benchmark ResNet-18
 #   make test    install for development, then ruff, basedpyright, lit and pytest
 #   make docs    write the site to build/site
+#   make dist    write sdist and wheel to build/dist
 #
 # PYTHON=... chooses the interpreter; PYTEST=... adds arguments, e.g. "-m slow": the full counts.
 
@@ -11,7 +12,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.12 python3.13 python3.11 py
 PYTEST ?=
 BIN := .venv/bin
 
-.PHONY: demo test docs
+.PHONY: demo test docs dist
 
 demo: .venv/installed
 	$(BIN)/python scripts/demo.py
@@ -27,6 +28,9 @@ test: .venv/installed-dev
 # What is printed about mkdocs itself is no fault of the documents.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+dist: .venv/installed-dev
+	$(BIN)/python -m build --outdir build/dist
 
 .venv/installed: pyproject.toml | .venv
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable .
