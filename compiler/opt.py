@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..dialects.errors import UsageError, UserError, did_you_mean, one_line, raise_all
-from ..dialects.files import cannot, similar_name, write_whole
+from ..dialects.files import cannot, check_outputs, similar_name, write_whole
 from ..dialects.floats import Allowed
 from .checks.rewrite_recorder import RewriteRecorder
 from .checks.verify_module import verify_module
@@ -152,6 +152,9 @@ class IsoformOpt(xDSLOptMain):
             sys.stdout.write(help_dialect(self.args.help_dialect, self.ctx))
             return 0
         self.check_certificate_flags()
+        about = (self.args.certificate, self.args.reproducer)
+        check_outputs([self.args.output_file, *about], (*self.args.plugin, self.args.weights))
+        check_outputs(about, [self.args.input_file])  # -o may take its place
         if self.args.dump_pass_pipeline:
             print(f"Pass Manager: {pipeline_text(self.passes)}", file=sys.stderr)
         try:

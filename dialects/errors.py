@@ -183,10 +183,13 @@ def warn(text: str, where: str | None = None) -> None:
 def one_line(text: str) -> str:
     """Collapse every run of whitespace and control characters to one space.
 
+    Bytes of a name that is no text are written as `\\xff`.
+
     Example:
         >>> one_line("a\\n  b\\tc")
         'a b c'
     """
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

@@ -82,6 +82,28 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         raise cannot("read", path, error) from error
 
 
+def check_outputs(outputs: Sequence[str | None], sources: Sequence[str | None] = ()) -> None:
+    """Refuse files that cannot be written, or would replace another, before any work is done.
+
+    Args:
+        sources: files that are read, which no output may replace.
+
+    Raises: UserError where a folder is missing, a path is a folder, or two paths are one file.
+    """
+    files = [path for path in outputs if path not in (None, "-")]
+    taken = {os.path.realpath(path): "it is read" for path in sources if path not in (None, "-")}
+    for path in files:
+        real = Path(os.path.realpath(path))
+        if not real.parent.is_dir():
+            raise UserError("cannot write file: its folder does not exist", where=path)
+        if real.is_dir():
+            raise UserError("cannot write file: Is a directory", where=path)
+        if real.is_file() or not real.exists():  # not a pipe or a device
+            if str(real) in taken:
+                raise UserError(f"cannot write file: {taken[str(real)]}, too", where=path)
+            taken[str(real)] = "another output goes there"
+
+
 class ArrayFile:
     """An open file whose parts are read as arrays when they are asked for.
 
@@ -136,7 +158,8 @@ def similar_name(path: str | os.PathLike[str]) -> str | None:
     """The hint for a missing file: the closest name beside it, if one is close."""
     file = Path(path)
     with suppress(OSError):
-        return did_you_mean(file.name, [other.name for other in file.parent.iterdir()])
+        others = [other.name for other in file.parent.iterdir() if other.name != file.name]
+        return did_you_mean(file.name, others)
     return None
 
 
@@ -165,7 +188,8 @@ def hash_of_sources(paths: Sequence[Path]) -> str:
 
 def cannot(verb: str, path: str | os.PathLike[str], error: OSError) -> UserError:
     """Turn an operating system's refusal about `path` into a `UserError`."""
-    return UserError(f"cannot {verb} file: {error.strerror or error}", where=os.fspath(path))
+    where = os.fspath(path) or "''"
+    return UserError(f"cannot {verb} file: {error.strerror or error}", where=where)
 
 
 def _open_aside(destination: Path) -> tuple[Path, IO[bytes]]:

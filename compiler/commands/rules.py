@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...dialects.executor import LocalExecutor
-from ...dialects.files import write_whole
+from ...dialects.files import check_outputs, write_whole
 from ...passes.rules.rule import PROOFS, Rule, operator_count
 from ...passes.rules.rule_set import check_set_or_file, read_rules, shipped, shipped_names
 from ...passes.rules.rule_text import print_rules, term_text
-from .subcommands import check_folders, print_json, table
+from .subcommands import print_json, table
 
 if TYPE_CHECKING:  # the provers load z3 and egglog
     from ...passes.rules.prove.verdicts import VerifiedRule
@@ -38,7 +38,7 @@ def _tell(line: str) -> None:
 def _generate(arguments: Namespace) -> int:
     from ...passes.rules.generate.pipeline import counts_table, generate, rule_file
 
-    check_folders(arguments.output)
+    check_outputs([arguments.output])
     checkpoint = None if arguments.checkpoint is None else Path(arguments.checkpoint)
     started = time.monotonic()
     made = generate(arguments.size, jobs=arguments.jobs, checkpoint=checkpoint, tell=_tell)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.errors import UsageError, UserError, is_quiet, one_line, say
-from ...dialects.files import write_whole
+from ...dialects.files import check_outputs, write_whole
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
 from ...dialects.types import Array
@@ -43,13 +43,6 @@ def load_model(arguments: Namespace) -> Program:
     return load_static(arguments.model, shapes, arguments.batch, arguments.seed)
 
 
-def check_folders(*paths: str | None) -> None:
-    """Refuse an output whose folder is missing, before any work is done."""
-    for path in paths:
-        if path not in (None, "-") and not Path(path).resolve().parent.is_dir():
-            raise UserError("cannot write file: its folder does not exist", where=path)
-
-
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON object on stdout."""
     print(json.dumps(value, indent=2))
@@ -69,7 +62,7 @@ def import_command(arguments: Namespace) -> int:
     """`isoform import MODEL -o OUT.mlir`."""
     if arguments.output != "-" and Path(arguments.output).suffix.lower() != ".mlir":
         raise UserError("an import is written as OUT.mlir", where=arguments.output)
-    check_folders(arguments.output)
+    check_outputs([arguments.output])
     api.save(load_model(arguments), arguments.output)
     return 0
 
@@ -98,7 +91,8 @@ def check_command(arguments: Namespace) -> int:
 
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
-    check_folders(arguments.output, arguments.profile)
+    sources = (arguments.model, arguments.inputs)
+    check_outputs([arguments.output, arguments.profile], sources)
     find = load_static if arguments.inputs is None else api.load  # arrays bind dynamic dims
     program = find(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:
@@ -192,7 +186,10 @@ def _cell(value: object) -> str:
 def optimize_command(arguments: Namespace) -> int:
     """`isoform optimize MODEL -o OUT`."""
     emit = _emit_level(arguments)
-    check_folders(arguments.output, arguments.report, arguments.certificate)
+    sources = (arguments.rules, arguments.cost_file, *arguments.plugin)
+    # OUT may take the place of MODEL, what is written about it may not.
+    check_outputs([arguments.output, arguments.report, arguments.certificate], sources)
+    check_outputs([arguments.report, arguments.certificate], [arguments.model])
     if arguments.certificate is not None and arguments.output in (None, "-"):
         raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
     program = load_model(arguments)
@@ -331,7 +328,7 @@ def zoo_command(arguments: Namespace) -> int:
     """`isoform zoo [NAME] [-o OUT]`."""
     from .. import zoo
 
-    check_folders(arguments.output)
+    check_outputs([arguments.output])
     if arguments.name is None:
         if arguments.output is not None:
             raise UserError("which model is to be written?", where="-o", hint="isoform zoo NAME -o")

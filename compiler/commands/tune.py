@@ -14,6 +14,7 @@ from pathlib import Path
 from ...dialects.cache_folder import tuned_file
 from ...dialects.cluster import cluster
 from ...dialects.errors import UsageError, UserError
+from ...dialects.files import check_outputs
 from ...dialects.program import Program
 from ...dialects.signature import key
 from ...passes.cost.cost_file import Measured
@@ -26,7 +27,7 @@ from ..targets.cpu_options import CpuOptions
 from ..targets.levels import place
 from .interrupts import STATUS, interrupts
 from .operator_list import read_operators
-from .subcommands import check_folders, load_model, print_json, table
+from .subcommands import load_model, print_json, table
 
 
 def tune_command(arguments: Namespace) -> int:
@@ -50,7 +51,7 @@ def tune_command(arguments: Namespace) -> int:
 
 
 def _path(arguments: Namespace) -> Path:
-    check_folders(arguments.db)
+    check_outputs([arguments.db])
     path = tuned_file() if arguments.db is None else Path(arguments.db)
     if path is None:
         raise UserError("there is no cache folder", hint="say where with --db PATH")

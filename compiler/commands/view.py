@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import UserError
-from ...dialects.files import write_whole
+from ...dialects.files import check_outputs, write_whole
 from ..reports.report_file import read_report
 from ..reports.view.page import page
-from .subcommands import check_folders, load_model
+from .subcommands import load_model
 
 
 def view_command(arguments: Namespace) -> int:
     """`isoform view REPORT.json|MODEL -o PAGE.html`."""
     if Path(arguments.output).suffix.lower() not in (".html", ".htm"):
         raise UserError("a page is written as PAGE.html", where=arguments.output)
-    check_folders(arguments.output)
+    check_outputs([arguments.output])
     is_report = Path(arguments.model).suffix.lower() == ".json"
     report = read_report(arguments.model) if is_report else _report_of_model(arguments)
     if "levels" not in report:

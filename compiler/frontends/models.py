@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from xdsl.dialects.builtin import TensorType
+
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import similar_name
-from ...dialects.program import Program
+from ...dialects.program import Program, where
 from ...dialects.shape_guards import symbols_of
+from ...dialects.types import element_count, is_static
 from ...dialects.weights import Weights
 from .program_file import program_of, read_program
 from .source import SourceText
@@ -19,6 +22,9 @@ from .symbolic_program import with_shapes
 
 # In the place of a file: standard input.
 STDIN = "-"
+
+# A process cannot address more bytes.
+MOST_ELEMENTS = 1 << 47
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -54,11 +60,29 @@ def load(
     if reader is None:
         hint = f"did you mean 'zoo:{name}'?" if name in _zoo_names() else None
         raise UserError(
-            "a model is FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME", where=name, hint=hint
+            "a model is FILE.onnx, FILE.mlir, FILE.pt2 or zoo:NAME", where=name or "''", hint=hint
         )
     if not path.exists():
-        raise UserError("no such file", where=name, hint=similar_name(path))
-    return reader(path, shapes or {})
+        text = "the link leads nowhere" if path.is_symlink() else "no such file"
+        raise UserError(text, where=name, hint=similar_name(path))
+    program = reader(path, shapes or {})
+    if not program.is_dynamic:
+        _check_sizes(program)
+    return program
+
+
+def _check_sizes(program: Program) -> None:
+    """Refuse tensors that no machine can hold. Raises UserError."""
+    for op in program.module.walk():
+        for value in (*op.results, *(arg for r in op.regions for b in r.blocks for arg in b.args)):
+            type_ = value.type
+            if (
+                isinstance(type_, TensorType)
+                and is_static(type_)
+                and element_count(type_) > MOST_ELEMENTS
+            ):
+                text = f"no machine can hold {type_}"
+                raise UserError(text, where=f"{program.source}: {where(op)}")
 
 
 def load_static(
