@@ -150,7 +150,7 @@ def test_an_output_file_is_written_whole_or_not_at_all(good: str, capsys: Captur
     assert main([good, "-o", "out.mlir"]) == 0
     assert Path("out.mlir").read_text().startswith("builtin.module")
     assert sorted(p.name for p in Path().iterdir()) == ["bad.mlir", "good.mlir", "out.mlir"]
-    message = "nowhere/out.mlir: cannot write file: No such file or directory"
+    message = "nowhere/out.mlir: cannot write file: its folder does not exist"
     assert fails([good, "-o", "nowhere/out.mlir"], capsys) == message
 
 
