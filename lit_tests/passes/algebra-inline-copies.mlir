@@ -97,3 +97,16 @@ func.func @main(%p: tensor<4x3xf32>, %v: tensor<12x5xf32>) -> tensor<4x5xf32> {
   %y = algebra.scope (m: 4, n: 5) sum (k: 6) %b[m, k] * %w[k, n] : tensor<4x5xf32>
   func.return %y : tensor<4x5xf32>
 }
+
+// -----
+
+// An exponent that is a constant of one element becomes a number; other constants stay.
+// CHECK-LABEL: func.func @main
+// CHECK: %y = algebra.scope (i: 4) pow(%x[i], 2.0) + %e[] : tensor<4xf32>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = graph.constant dense<2.0> : tensor<f32>
+  %e = graph.constant dense<3.0> : tensor<f32>
+  %b = algebra.scope (i: 4) %c[] : tensor<4xf32>
+  %y = algebra.scope (i: 4) pow(%x[i], %b[i]) + %e[] : tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}

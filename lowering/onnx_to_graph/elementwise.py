@@ -115,6 +115,9 @@ def power(node: OnnxNode) -> list[SSAValue]:
     working = element if is_float(element) else element_of(exponent)
     if node.version < 7:
         base, exponent = operands(node)
+    number = node.known(1)
+    if number is not None and number.size == 1:  # of the file: kernels are written for it
+        exponent = node.reshape(node.scalar(number.item(), working), shape_of(exponent))
     a, b = node.together(node.cast(base, working), node.cast(exponent, working))
     return [node.cast(node.build.pow(a, b), element)]
 

@@ -13,11 +13,12 @@ from xdsl.rewriter import Rewriter
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.floats import BITS, Floats
+from ...dialects.graph import ConstantOp
 from ...dialects.index import iterators, normalise
 from ...dialects.program import main_of
-from ...dialects.scalars import Read, map_reads
+from ...dialects.scalars import Call, Const, Read, map_reads, postorder
 from ...dialects.scope_body import in_bounds
-from ...dialects.types import element_count, shape_of, tensor_type
+from ...dialects.types import element_count, element_of, is_float, shape_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 
 
@@ -30,7 +31,8 @@ class AlgebraInlineCopies(ModulePass):
     index that would gain a floor is kept too: such copies are reshapes, which are free as views of
     the same buffer. A reader with floors goes on through copies that repeat elements, as those of
     nearest neighbours do. A copy is kept without which its reader would no longer be a library
-    kernel: blocks cut out of a band, read by a matrix product.
+    kernel: blocks cut out of a band, read by a matrix product. An exponent that is a constant of
+    one element becomes a number: kernels raise to 2, 3 and 4 by products.
 
     Before:
 
@@ -49,7 +51,7 @@ class AlgebraInlineCopies(ModulePass):
         copies: dict[SSAValue, Read] = {}
         for scope in list(main_of(op).body.block.ops):
             if isinstance(scope, ScopeOp):
-                scope = _read_through(scope, copies)
+                scope = _with_exponents(_read_through(scope, copies))
                 source = copied(scope)
                 if source is not None:
                     copies[scope.result] = source
@@ -71,12 +73,41 @@ def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
     changed = _keeping_kernel(scope, changed)
     if not changed:
         return scope
-    new = _reading(scope, changed)
+    return _replaced(scope, _reading(scope, changed))
+
+
+def _replaced(scope: ScopeOp, new: ScopeOp) -> ScopeOp:
     new.attributes |= scope.attributes
     new.location = scope.location
     new.result.name_hint = scope.result.name_hint
     Rewriter.replace_op(scope, new)
     return new
+
+
+def _with_exponents(scope: ScopeOp) -> ScopeOp:
+    """The scope with numbers for the exponents that are constants of one element."""
+    expr = scope.expr()
+    powers = [e for e in postorder(expr) if isinstance(e, Call) and e.function == "pow"]
+    numbers = {
+        read: Const(float(value))
+        for power in powers
+        if isinstance(read := power.args[1], Read) and (value := _number(read)) is not None
+    }
+    if not numbers:
+        return scope
+    changed = map_reads(expr, lambda read: numbers.get(read, read))
+    type_ = tensor_type(scope.result)
+    new = ScopeOp(type_, changed, scope.summation, scope.reduction.data, scope.names)
+    return _replaced(scope, new)
+
+
+def _number(read: Read) -> float | None:
+    """What a read of a constant of one float gives, wherever it is."""
+    owner = read.source.owner
+    if not isinstance(owner, ConstantOp) or not is_float(element_of(read.source)):
+        return None
+    inside = all(not e.iterators and e.constant == 0 for e in read.index)
+    return owner.array().item() if inside and element_count(tensor_type(read.source)) == 1 else None
 
 
 def _reading(scope: ScopeOp, changed: dict[Read, Read]) -> ScopeOp:
