@@ -3,6 +3,7 @@
 LOWER_TO_KERNEL: tuple[str, ...] = (
     # At the graph level, where an op is still one.
     "integer-products",
+    "hoist-invariants",
     "graph-to-algebra",
     # Before matching, so that transposes and broadcasts become strides of their readers' kernels.
     "algebra-inline-copies",

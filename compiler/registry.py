@@ -62,6 +62,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-substitute", _pass("passes.substitution.graph_substitute:GraphSubstitute")),
     ("graph-apply-rule", _pass("passes.substitution.graph_substitute:GraphApplyRule")),
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
+    ("hoist-invariants", _pass("passes.hoist_invariants:HoistInvariants")),
     ("unroll-loops", _pass("passes.unroll_loops:UnrollLoops")),
     ("merge-equal", _pass("passes.merge_equal:MergeEqual")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),

@@ -42,7 +42,7 @@ from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
 from .acceptance import is_refused
 from .answers import Answer, AnswerMemory
-from .orders import search_in_best_order
+from .bodies import search_with_bodies
 from .records import Comparison, ComparisonRequest, Searched, slower
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
@@ -55,6 +55,7 @@ GRAPH_REWRITES = (
     "integer-products",
     "fold-batch-norm",
     "canonicalize",
+    "hoist-invariants",
     "merge-equal",
     "fold-constants",
     "canonicalize",
@@ -240,7 +241,7 @@ def _found(
     if answers is not None and (known := answers.load()) is not None:
         say("search: an earlier run found the answer")
         return known
-    searched = search_in_best_order(better, strategies, request)
+    searched = search_with_bodies(better, strategies, request)
     started = time.perf_counter()
     changed = not program.module.is_structurally_equivalent(searched.program.module)
     say("compare: the result with the input")

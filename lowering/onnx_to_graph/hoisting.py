@@ -6,7 +6,7 @@ its readers do that while they read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -25,7 +25,7 @@ def hoisted(
         build: where the copies are added.
     """
     fixed = _fixed(block, captured)
-    moving = {op for op, works in fixed.items() if works and _is_read_by_others(op, fixed)}
+    moving = [op for op, works in fixed.items() if works and _is_read_by_others(op, fixed)]
     outside: dict[SSAValue, SSAValue] = dict(captured)
     for op in _needed(moving, fixed):
         copy = op.clone(outside)
@@ -58,7 +58,7 @@ def _is_read_by_others(op: Operation, fixed: Mapping[Operation, bool]) -> bool:
     return any(use.operation not in fixed for value in op.results for use in value.uses)
 
 
-def _needed(moving: set[Operation], fixed: Mapping[Operation, bool]) -> list[Operation]:
+def _needed(moving: Sequence[Operation], fixed: Mapping[Operation, bool]) -> list[Operation]:
     """The ops and what they are computed from, in the body's order."""
     wanted = set(moving)
     for op in reversed(list(fixed)):

@@ -27,7 +27,7 @@ from .differences import (
     narrower,
 )
 from .identities import STATEMENTS
-from .loops import comparable_loops
+from .loops import by_loops
 from .matcher import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
 from .recognised_weights import ConstantValues
@@ -74,14 +74,11 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     draws, deadline = _draws(a, b, seed), started + budget
     found = _Comparison(a, b, order, draws, deadline).run()
 
-    def bodies(mine: Program, other: Program) -> Verdict:
+    def parts(mine: Program, other: Program) -> Verdict:
         return compare(mine, other, seed=seed, budget=max(deadline - time.monotonic(), 0.0))
 
-    for pair in comparable_loops(a, b, bodies) if found.kind == UNKNOWN else ():
-        again = _Comparison(*pair, order, draws, deadline).run()
-        if again.kind != UNKNOWN:
-            found = again
-            break
+    if found.kind == UNKNOWN:
+        found = by_loops(a, b, parts) or found
     return replace(found, seed=seed, seconds=time.monotonic() - started)
 
 

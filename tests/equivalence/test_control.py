@@ -155,3 +155,16 @@ def test_bodies_that_are_equal_for_some_values_alone_do_not_prove_their_loops(
     """The first iteration gives the same: h is k then. The second does not."""
     changed = COUNTED.replace("graph.mul %h, %h", "graph.mul %h, %k")
     assert compare(program(tmp_path, COUNTED), program(tmp_path, changed)).kind != "equal"
+
+
+def test_what_is_computed_before_a_loop_or_in_it_makes_no_difference(tmp_path: Path) -> None:
+    inside = COUNTED.replace("graph.mul %h, %k", "graph.mul %h, %v").replace(
+        "    %p =", "    %v = graph.exp %k : tensor<4xf32>\n    %p ="
+    )
+    before = COUNTED.replace("with(%x:", "with(%v:").replace(
+        "  %b = control", "  %v = graph.exp %x : tensor<4xf32>\n  %b = control"
+    )
+    wrong = before.replace("graph.exp", "graph.tanh")
+    source = program(tmp_path, inside)
+    assert compare(source, program(tmp_path, before)).kind == "equal"
+    assert compare(source, program(tmp_path, wrong)).kind == "different"
