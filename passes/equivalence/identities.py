@@ -43,6 +43,7 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index, iterators
 from .cancellation import NAME as CANCELLING
 from .cancellation import needs_cancelling
+from .evaluator import sources_of
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 
@@ -91,8 +92,24 @@ def _rewritten(prover: Prover, a: Source, b: Source, cut: frozenset[str]) -> Pro
         second = rewriter.expr(inliner.inline_scope(b), b.shape)
     except TooManyTermsError:
         return Proof(None)
+    if _read_apart(first, second):
+        return Proof(None)
     proof = prover.expressions(first, second, a.shape)
     return replace(proof, assumptions=tuple(sorted(rewriter.used)))
+
+
+def _read_apart(a: Expr, b: Expr) -> bool:
+    """Whether each of two expressions reads a tensor of any values that the other does not.
+
+    Written out, both would be polynomials in variables of their own: that takes long, and they are
+    not equal unless all of these cancel.
+    """
+    ours, theirs = ({s.token for s in sources_of(e) if not _is_known(s)} for e in (a, b))
+    return bool(ours - theirs and theirs - ours)
+
+
+def _is_known(source: Source) -> bool:
+    return isinstance(source, Leaf) and source.data is not None
 
 
 @dataclass

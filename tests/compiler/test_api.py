@@ -169,7 +169,7 @@ def test_the_zoo_loads_by_name_batch_and_seed() -> None:
 def test_optimize_folds_and_reports() -> None:
     program = conv_net()
     before = str(program.module)
-    better = isoform.optimize(program, target="h100", strategy="derive")
+    better = isoform.optimize(program, target="h100", strategy="derive", budget=3600)
     assert str(program.module) == before, "the input is not changed"
     agree(program, better)
     report = better.report
@@ -183,7 +183,7 @@ def test_optimize_folds_and_reports() -> None:
 
 
 def test_optimize_measures_on_the_cpu() -> None:
-    better = isoform.optimize(conv_net(), target="cpu", strategy="derive", budget=60)
+    better = isoform.optimize(conv_net(), target="cpu", strategy="derive", budget=3600)
     assert better.report["cost"]["kind"] == "measured"
     agree(conv_net(), better)
 
@@ -194,7 +194,7 @@ def test_a_slower_result_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> Non
     slower = optimizer.Comparison(1.0, 1.25, 1.0, "measured")
     monkeypatch.setattr(optimizer, "measure_pair", lambda *_: slower)
     program = conv_net()
-    better = isoform.optimize(program, strategy="derive")
+    better = isoform.optimize(program, strategy="derive", budget=3600)
     assert str(better.module) == str(program.module)
     assert better.report["stop_reason"] == "no gain found"
     assert better.report["rewrites"] == []
@@ -211,7 +211,8 @@ def test_nothing_to_rewrite_is_said() -> None:
 
 
 def test_the_result_is_the_same_every_time() -> None:
-    one, two = (isoform.optimize(conv_net(), target="a100", strategy="derive") for _ in range(2))
+    asked = {"target": "a100", "strategy": "derive", "budget": 3600.0}
+    one, two = (isoform.optimize(conv_net(), **asked) for _ in range(2))  # pyright: ignore
     assert str(one.module) == str(two.module)
     timed = ("elapsed_s", "stages_s")
     assert {k: v for k, v in one.report.items() if k not in timed} == {

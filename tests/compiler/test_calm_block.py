@@ -61,7 +61,7 @@ def test_a_pipe_gets_the_lines_and_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.save(convolution_with_batch_norm(), tmp_path / "m.mlir")
-    flags = ["--target", "h100", "--strategy", "saturate", "--budget", "5"]
+    flags = ["--target", "h100", "--strategy", "saturate", "--budget", "3600"]
     assert cli.main(["optimize", str(tmp_path / "m.mlir"), *flags]) == 0
     out, err = capsys.readouterr()
     assert "cost (modelled)" in out and err == ""
@@ -71,7 +71,7 @@ def test_a_terminal_sees_the_block_and_then_the_tables(tmp_path: Path) -> None:
     api.save(convolution_with_batch_norm(), tmp_path / "m.mlir")
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "isoform.compiler.cli", "optimize", str(tmp_path / "m.mlir")]
-    command += ["--target", "h100", "--strategy", "saturate", "--budget", "5"]
+    command += ["--target", "h100", "--strategy", "saturate", "--budget", "3600"]
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     run = subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment)
     os.close(theirs)

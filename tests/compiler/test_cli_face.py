@@ -66,7 +66,7 @@ def test_the_program_may_come_from_standard_input(
 
 
 def test_the_result_may_go_to_standard_output(capsys: Capture) -> None:
-    flags = ["--target", "h100", "--emit", "graph", "--budget", "2"]
+    flags = ["--target", "h100", "--emit", "graph", "--budget", "3600"]
     assert cli.main(["optimize", "m.mlir", "-o", "-", *flags]) == 0
     out, err = capsys.readouterr()
     assert isoform.parse(out).output_names == ["y"]
@@ -74,7 +74,7 @@ def test_the_result_may_go_to_standard_output(capsys: Capture) -> None:
 
 
 def test_quiet_tells_nothing_and_verbose_what_is_done(capsys: Capture) -> None:
-    flags = ["--target", "h100", "--emit", "graph", "--budget", "2"]
+    flags = ["--target", "h100", "--emit", "graph", "--budget", "3600"]
     assert cli.main(["optimize", "m.mlir", "-q", *flags]) == 0
     assert capsys.readouterr() == ("", "")
     assert cli.main(["optimize", "m.mlir", "-v", *flags]) == 0

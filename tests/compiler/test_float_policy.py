@@ -77,12 +77,12 @@ def test_strict_nan_keeps_the_batch_norm_and_the_direct_convolution() -> None:
 
 
 def test_a_report_labels_every_rewrite_and_says_what_is_left_out() -> None:
-    report = isoform.optimize(conv_norm(), target="h100", budget=3, effort="quick").report
+    report = isoform.optimize(conv_norm(), target="h100", budget=3600, effort="quick").report
     assert report["rewrites"]
     labels = {label.value for label in Label}
     assert all(entry["floats"] in labels and entry["infinities"] for entry in report["rewrites"])
     assert not any(entry["floats"] == "values" for entry in report["rewrites"])
-    options = {"target": "h100", "budget": 3.0, "effort": "quick", "strict_nan": True}
+    options = {"target": "h100", "budget": 3600.0, "effort": "quick", "strict_nan": True}
     strict = isoform.optimize(conv_norm(), **options).report  # pyright: ignore[reportArgumentType]
     # Other values say in words what happens to infinities.
     assert all(entry["infinities"] == "kept" for entry in strict["rewrites"])
@@ -91,7 +91,7 @@ def test_a_report_labels_every_rewrite_and_says_what_is_left_out() -> None:
 
 
 def test_a_report_names_fast_math() -> None:
-    options = {"budget": 2.0, "effort": "quick", "fast_math": True, "strategy": "derive"}
+    options = {"target": "h100", "budget": 3600.0, "fast_math": True, "strategy": "derive"}
     report = isoform.optimize(rounding_idiom(), **options).report  # pyright: ignore
     assert [e["rule"] for e in report["rewrites"] if e["floats"] == "values"] == ["fast-math"]
 

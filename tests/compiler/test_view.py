@@ -115,7 +115,7 @@ def test_the_same_report_gives_the_same_bytes() -> None:
 def test_the_command_reads_what_optimize_wrote(tmp_path: Path) -> None:
     api.save(convolution_with_batch_norm(), tmp_path / "m.mlir")
     model, report, out = (str(tmp_path / name) for name in ("m.mlir", "r.json", "page.html"))
-    flags = ["--target", "h100", "--strategy", "saturate", "--budget", "5", "-q"]
+    flags = ["--target", "h100", "--strategy", "saturate", "--budget", "3600", "-q"]
     assert main(["optimize", model, "--report", report, *flags]) == 0
     assert main(["view", report, "-o", out]) == 0
     data = embedded(Path(out).read_text())
@@ -129,7 +129,7 @@ def test_each_step_of_a_derivation_tells_what_it_made() -> None:
     w = b.weight("w", np.ones((256, 256, 3, 3), np.float32))
     dilated = {"strides": [1, 1], "pads": [2, 2, 2, 2], "dilations": [2, 2]}
     b.output("y", b.conv(x, w, **dilated))
-    better = api.optimize(b.build(), "h100", strategy="derive", budget=60)
+    better = api.optimize(b.build(), "h100", strategy="derive", budget=3600)
     data = page_data({**better.report, "levels": levels_of(better)})
     *steps, match = [r for r in data["rewrites"] if r.get("search") == "derive"]
     assert steps and match["rule"] == "derive match" and "became" not in match
@@ -148,7 +148,7 @@ def test_measured_kernels_are_preferred() -> None:
 
 
 def test_optimize_measures_kernels_and_tells_what_it_searched() -> None:
-    better = api.optimize(convolution_with_batch_norm(), strategy="saturate", budget=10)
+    better = api.optimize(convolution_with_batch_norm(), strategy="saturate", budget=3600)
     assert set(better.report["kernels"]) == {"before", "after"}
     assert all(k["seconds"] > 0 for k in better.report["kernels"]["after"])
     assert first_fault({**better.report, "levels": levels_of(better)}, REPORT) is None

@@ -50,8 +50,8 @@ def crossed(n: int) -> tuple[Program, Program]:
 
 @pytest.mark.parametrize("pair", (two_sums, crossed))
 def test_what_is_equal_at_size_one_is_not_at_five(pair) -> None:
-    assert compare(*pair(1)).kind == "equal"
-    verdict = compare(*pair(5))
+    assert compare(*pair(1), budget=600.0).kind == "equal"
+    verdict = compare(*pair(5), budget=600.0)
     assert verdict.kind == "different"
     assert verdict.difference is not None and verdict.difference.witness
 

@@ -58,7 +58,7 @@ def weight(b: GraphBuilder, name: str, wide: int) -> object:
 
 
 def test_weights_multiplied_at_compile_time_are_proved_at_full_size() -> None:
-    verdict = compare(unnamed(plain()), unnamed(merged()))
+    verdict = compare(unnamed(plain()), unnamed(merged()), budget=600.0)
     assert verdict.kind == "equal", verdict.text()
     assert verdict.error_bound == 0.0
 

@@ -66,13 +66,13 @@ def folded(data: Data, way: int, changes: Mapping[str, np.ndarray] = {}) -> Prog
 def test_rounding_alone_is_never_a_difference(seed: int) -> None:
     data = drawn(seed)
     for pair in ((apart(data), folded(data, 0)), (folded(data, 1), folded(data, 2))):
-        assert compare(*pair).kind == "equal-up-to-folding"
+        assert compare(*pair, budget=600.0).kind == "equal-up-to-folding"
     rng = np.random.default_rng(seed)
     moved = {
         f"w{k}": 1 + rng.integers(-30, 31, (WIDTH, WIDTH, 1, 1)) * 2.0**-24 for k in range(LAYERS)
     }
     for first in (apart(data), folded(data, 2)):
-        verdict = compare(first, folded(data, 0, moved))
+        verdict = compare(first, folded(data, 0, moved), budget=600.0)
         assert verdict.kind == "unknown", verdict.text()
 
 
@@ -81,7 +81,7 @@ def test_an_epsilon_of_one_batch_norm_is_a_difference(layer: int) -> None:
     data = drawn()
     wrong = apart(data, {layer: 1e-4})
     for pair in ((folded(data, 0), wrong), (wrong, folded(data, 1))):
-        verdict = compare(*pair)
+        verdict = compare(*pair, budget=600.0)
         assert verdict.kind == "different", verdict.text()
         assert verdict.difference is not None and verdict.difference.witness
 
@@ -96,5 +96,5 @@ def test_a_weight_of_little_effect_is_a_difference(layer: int) -> None:
     sign = np.ones((WIDTH, WIDTH, 1, 1), np.float32)
     sign[5, 7] = -1
     for first in (folded(data, 1), apart(data)):
-        verdict = compare(first, folded(data, 0, {f"w{layer}": sign}))
+        verdict = compare(first, folded(data, 0, {f"w{layer}": sign}), budget=600.0)
         assert verdict.kind == "different", verdict.text()

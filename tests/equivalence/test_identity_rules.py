@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import f32
 
 from isoform.dialects import scalars
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_scope import Apply, Expr, Read
+from isoform.dialects.canonical_scope import Apply, Expr, Read, Scope
 from isoform.dialects.scalars import FUNCTIONS, call
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
-from isoform.passes.equivalence.identities import STATEMENTS, Rewriter
+from isoform.passes.equivalence import symbolic
+from isoform.passes.equivalence.identities import STATEMENTS, Rewriter, prove_up_to_functions
+from isoform.passes.equivalence.prove import Prover
 
 VALUES = (0.7, 1.9)  # of x and y
 
@@ -138,3 +140,29 @@ def test_a_rule_keeps_the_value_and_says_its_name(case: str) -> None:
 def test_an_exact_literal_replaces_its_rounding() -> None:
     after = Rewriter().expr(expression(CASES["x / 3"][0]), ())
     assert after.terms[0].coefficient == Fraction(1, 3)
+
+
+def scope_of(body, *names: str) -> Scope:
+    """The scope of a tensor that `body` makes of inputs with these names."""
+    b = GraphBuilder()
+    given = [b.input(name, (3,)) for name in "xuv"]
+    b.output("y", body(b, *(given["xuv".index(name)] for name in names)))
+    return output(b.build())
+
+
+def test_scopes_with_a_tensor_each_that_the_other_lacks_are_not_written_out(monkeypatch) -> None:
+    compared: list[object] = []
+    real = symbolic.compare
+    monkeypatch.setattr(symbolic, "compare", lambda *a: compared.append(a) or real(*a))
+
+    def proved(one: Scope, other: Scope) -> bool | None:
+        return prove_up_to_functions(Prover(), one, other, ()).equal
+
+    apart = [scope_of(lambda b, x, w: b.mul(x, w), "x", name) for name in "uv"]
+    assert proved(*apart) is None and not compared
+    # What cancels is not read: of these each has a tensor of its own and does not depend on it.
+    sums = [scope_of(lambda b, x, w: b.sub(b.add(x, w), w), "x", name) for name in "uv"]
+    assert proved(*sums) is True
+    # One that has all tensors of the other is written out: some may cancel.
+    more = scope_of(lambda b, x, u, v: b.mul(x, b.add(u, v)), "x", "u", "v")
+    assert proved(apart[0], more) is False and compared

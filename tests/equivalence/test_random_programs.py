@@ -15,9 +15,9 @@ def check(seeds: range) -> None:
     for seed in seeds:
         program = random_graph(seed)
         for level in ("algebra", "kernel"):
-            verdict = compare(program, lower_to(program, level), seed=seed)
+            verdict = compare(program, lower_to(program, level), seed=seed, budget=600.0)
             assert verdict.kind == "equal", f"seed {seed}, {level}: {verdict.text()}"
-        verdict = compare(program, improve(program), seed=seed)
+        verdict = compare(program, improve(program), seed=seed, budget=600.0)
         assert verdict.kind != "different", f"seed {seed}, improved: {verdict.text()}"
         assert verdict.error_bound <= 1e-12
         if not verdict.is_equal:  # calls (gather, arg_max) of literals alone were computed

@@ -42,7 +42,7 @@ H100 = Costs(target_named("h100"))
 
 def saturate(program: Program, rules: tuple[Rule, ...] = RULES, **settings) -> BlockOutcome:
     table = OpTable()
-    given = SaturationSettings(rules=rules, **{"extract_seconds": 20.0, **settings})
+    given = SaturationSettings(rules=rules, **{"extract_seconds": 600.0, **settings})
     return saturate_block(program.main.body.block, table, NodePrices(table, H100), given)
 
 
