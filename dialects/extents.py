@@ -89,7 +89,7 @@ class ShapeEnv:
         Raises:
             UndecidedExtent: as `decide`.
         """
-        low, high = bounds_of(expr, self._bounds)
+        low, high = self.bounds(expr)
         if low == high:
             return int(low)
         if self.frozen or any(s.name not in self.sizes for s in expr.free_symbols):
@@ -101,6 +101,10 @@ class ShapeEnv:
         value = value_at(expr, self.sizes)
         self.add(make_guard(expr - value, "=="))
         return value
+
+    def bounds(self, expr: Expression) -> Bounds:
+        """A range that holds every value."""
+        return bounds_of(expr, self._bounds)
 
     def broken(self, sizes: Sizes) -> ShapeGuard | None:
         """The first guard that does not hold for these numbers of all symbols."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from ...dialects.errors import UsageError, is_quiet
 from ...dialects.program import Program
 from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
-from ...passes.same_interface import check_comparable
-from ..frontends.models import load_static
+from ...passes.same_interface import check_comparable, check_same_interface
+from ..frontends.models import load as load_any
+from ..frontends.models import load_static, require_static
 from .subcommands import print_json
 
 
@@ -24,16 +25,33 @@ def verify_command(arguments: Namespace) -> int:
         return _certificate(arguments, paths[0])
     if len(paths) > 2:
         raise UsageError("two programs are compared at a time", found=len(paths))
-    first, second = (load(arguments, path, arguments.zoo_seed) for path in paths)
-    check_comparable(first, second)
-    budget = 60.0 if arguments.budget is None else arguments.budget
+    first, second = (_loaded(arguments, path) for path in paths)
     seed = fresh_seed() if arguments.seed is None else arguments.seed
-    verdict = compare(first, second, seed=seed, budget=budget)
+    verdict = _verdict(first, second, seed, arguments.budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
     elif not is_quiet():
         print(in_words(verdict))
     return 0 if verdict.is_equal else 1
+
+
+def _loaded(arguments: Namespace, path: str) -> Program:
+    return load_any(path, dict(arguments.shape), arguments.batch, arguments.zoo_seed)
+
+
+def _verdict(first: Program, second: Program, seed: int, budget: float | None) -> Verdict:
+    """The verdict at the programs' sizes; at every size where both have symbolic dims."""
+    if not (first.is_dynamic and second.is_dynamic):
+        for program in (first, second):
+            require_static(program)
+        check_comparable(first, second)
+        return compare(first, second, seed=seed, budget=60.0 if budget is None else budget)
+    from ...passes.equivalence.all_sizes import compare_at_all_sizes
+    from ..frontends.program_family import family_of
+
+    families = family_of(first), family_of(second)
+    check_same_interface(*(family.symbolic for family in families))
+    return compare_at_all_sizes(*families, seed=seed, budget=600.0 if budget is None else budget)
 
 
 def load(arguments: Namespace, path: str, seed: int) -> Program:
@@ -69,6 +87,8 @@ def in_words(verdict: Verdict) -> str:
     """The kind of the verdict, its claim, and a line for each output."""
     lines = [f"{verdict.kind}: {verdict.text()}"]
     lines += [_output(output) for output in verdict.outputs]
+    if verdict.sizes is not None:
+        lines.append(verdict.sizes.text())
     if verdict.is_equal:
         lines.append(f"probability of a wrong answer: at most {bound_text(verdict.error_bound)}")
     if verdict.difference is not None:

@@ -94,9 +94,14 @@ def load_static(
         UserError: as `load`; a dim is not bound (the hint is the flag to type).
     """
     found = load(path_or_name, shapes, batch, seed)
-    if found.is_dynamic:
-        _ = found.module  # raises
+    require_static(found)
     return found
+
+
+def require_static(program: Program) -> None:
+    """Raise the error of a program with symbolic dims, which names the flags that bind them."""
+    if program.is_dynamic:
+        _ = program.module
 
 
 def _stdin(shapes: Shapes) -> Program:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from ...dialects.dims import shown
 from ...dialects.errors import UserError, in_debug_mode, one_line, say, warn
@@ -25,6 +25,9 @@ from .loading import OnnxModel
 from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs, without_lengths
 from .tensor_data import element_of_number, type_name
 from .values import NotConstant
+
+if TYPE_CHECKING:
+    from ...dialects.extents import Dims
 
 # Found while binding, an input of more elements is not read as sizes: each new value is an import.
 MOST_SIZES = 4096
@@ -143,6 +146,26 @@ class DynamicProgram(Program):
             for step in self.steps:
                 program = step(program)
             return program
+
+    def symbolic_dims(self) -> dict[str, Dims]:
+        """The dims of each input, with symbols for those that are not fixed."""
+        from ...dialects.extents import ShapeEnv
+        from .symbolic_inputs import symbolic_shapes
+
+        return symbolic_shapes(self.declared, self.shapes, {}, ShapeEnv())
+
+    def with_symbols(self, examples: Shapes) -> Program | None:
+        """The program with symbols for these shapes of inputs and others; None if there is none."""
+        found = self._symbolic_for(examples, {})
+        return None if found is None else found.program
+
+    def at(self, shapes: Shapes) -> Program:
+        """The program for shapes of all inputs.
+
+        Raises:
+            UserError: as an import.
+        """
+        return self._bound(shapes, {})[0]
 
     def _bound(self, shapes: Shapes, values: Mapping[str, Array]) -> Imported:
         """The program for shapes of all inputs, from one with symbols where there is one."""

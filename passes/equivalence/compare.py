@@ -6,7 +6,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...dialects.canonical_scope import Source, leaf
@@ -34,6 +34,7 @@ from .recognised_weights import ConstantValues
 from .roundings import Roundings
 from .run_check import agree, is_special
 from .sampler import Sampler
+from .size_reach import SourceNames
 from .translate import Translator
 from .verdict import (
     DIFFERENT,
@@ -69,17 +70,33 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     Raises:
         UserError: inputs or outputs differ in names, shapes or types, so they cannot be compared.
     """
-    started = time.monotonic()
-    order = correspondence(a, b)
-    draws, deadline = _draws(a, b, seed), started + budget
-    found = _Comparison(a, b, order, draws, deadline).run()
+    deadline = time.monotonic() + budget
+    found, _ = compare_with_proofs(a, b, seed, budget, names=None)
 
     def parts(mine: Program, other: Program) -> Verdict:
         return compare(mine, other, seed=seed, budget=max(deadline - time.monotonic(), 0.0))
 
     if found.kind == UNKNOWN:
-        found = by_loops(a, b, parts) or found
-    return replace(found, seed=seed, seconds=time.monotonic() - started)
+        by_parts = by_loops(a, b, parts)
+        if by_parts is not None:
+            seconds = budget - (deadline - time.monotonic())
+            return replace(by_parts, seed=seed, seconds=seconds)
+    return found
+
+
+def compare_with_proofs(
+    a: Program, b: Program, seed: int, budget: float, names: SourceNames | None
+) -> tuple[Verdict, list[Proof]]:
+    """As `compare`, value by value, with the proofs of the values, in order.
+
+    Args:
+        names: filled with a name for each source, by token; then proofs say what they proved.
+    """
+    started = time.monotonic()
+    order = correspondence(a, b)
+    comparison = _Comparison(a, b, order, _draws(a, b, seed), started + budget, names)
+    found = replace(comparison.run(), seed=seed, seconds=time.monotonic() - started)
+    return found, comparison.proofs
 
 
 def fresh_seed() -> int:
@@ -144,6 +161,8 @@ class _Comparison:
     order: Sequence[int]
     seed: int
     deadline: float
+    names: SourceNames | None = None
+    proofs: list[Proof] = field(default_factory=list[Proof])
     state: tuple[Matcher, Pairs, list[Proof]] | None = None
     foreign: Sequence[Sequence[str]] = ()
 
@@ -159,7 +178,7 @@ class _Comparison:
     def _run(self) -> Verdict:
         self.weights = WeightIdentities(self.a, self.b)
         self.program_pair.identity = self.weights.identity
-        self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
+        self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT, names=self.names)
         self.sampler = Sampler(self._inputs(), self.weights.data, self.prover.check)
         found: list[Verdict] = []
         for more in (False, True):
@@ -206,6 +225,8 @@ class _Comparison:
     def _match(self, more: bool) -> Verdict:
         """Match all values; `more` allows identities of functions, and constants by their value."""
         matcher = Matcher(self.prover, self.sampler, functions=more)
+        if self.names is not None:
+            self.names.clear()
         if more:
             matcher.constants, matcher.near = self.weights.data, self.roundings.near
             if not self.weights.shared:
@@ -252,6 +273,8 @@ class _Comparison:
             discrete=lambda array, element: self.weights.discrete(array, element, program),
         )
         translator.literal_expression = lambda op: self.weights.literal(op, program)
+        if self.names is not None:
+            translator.made = self.names.see
         return translator
 
     def _of_constants(self, program: Program) -> Translator:
@@ -276,12 +299,13 @@ class _Comparison:
             return Proof(None, reason="the time budget is spent")
         if proof.equal:
             matcher.matched[a.token] = proof
-            matcher.proofs.append(proof)
+            matcher.proofs.append(matcher.placed(a, proof))
         return proof
 
     # --- the verdict ---
 
     def _verdict(self, matcher: Matcher, proofs: Sequence[Proof]) -> Verdict:
+        self.proofs = matcher.proofs
         bound = min(1.0, sum(p.bound for p in matcher.proofs))
         assumed = sorted({name for p in matcher.proofs for name in p.assumptions})
         if self.weights.recognised:

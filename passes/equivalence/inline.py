@@ -28,6 +28,8 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index
 from .evaluator import dependency_order
 
+# Before the token of a source that a leaf stands for.
+AT_THE_CUT = "cut "
 # Limits of an expression's size: terms, factors at all levels, nesting of functions.
 MOST_TERMS = 256
 MOST_FACTORS = 768
@@ -85,7 +87,7 @@ class Inliner:
     def _factor(self, made: Factor, extents: Extents) -> Expr:
         match made:
             case Read(source, index, outside) if source.token in self.cut:
-                given = leaf(f"cut {source.token}", source.shape, source.element)
+                given = leaf(f"{AT_THE_CUT}{source.token}", source.shape, source.element)
                 return factor(Read(given, index, outside), extents)
             case Read(source, index, outside) if outside == 0.0 and self._known(source):
                 return self._read(source, index, extents)

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation
 
 from ...dialects.canonical_body import only_moves
 from ...dialects.canonical_scope import Scope, Source
+from ...dialects.program import where
 from ...dialects.types import Array
 from .dependencies import Dependencies
 from .evaluator import dependency_order, sources_of
 from .folded_constants import Data, prove_up_to_constants
 from .identities import prove_up_to_functions
 from .layout_search import Digits, layout, through
-from .prove import STRUCTURAL, Proof, Prover
+from .prove import STRUCTURAL, Place, Proof, Prover
 from .sampler import Sampler
 
 # Candidates tried for one scope, and how often a proof is repeated over an earlier cut.
@@ -126,12 +127,22 @@ class Matcher:
 
     def _note(self, source: Source, proof: Proof) -> None:
         """A read of a scope that only moves data reads that scope's source."""
-        self.proofs.append(proof)
+        self.proofs.append(self.placed(source, proof))
         self.matched.setdefault(source.token, proof)
         if isinstance(source, Scope) and only_moves(source.expr):
             for inner in sources_of(source.expr):
                 if isinstance(inner, Scope):
                     self.matched.setdefault(inner.token, proof)
+
+    def placed(self, source: Source, proof: Proof) -> Proof:
+        """A proof that says of which value of the first program it is, and when, if anybody asks.
+
+        How many values have names by then says which value of the second program it is.
+        """
+        names, op = self.prover.names, self.origin.get(source.token)
+        if names is None:
+            return proof
+        return replace(proof, place=Place("" if op is None else where(op), len(names)))
 
     def _candidates(self, source: Scope) -> Iterator[tuple[Scope, Source]]:
         """Scopes of the first program with the same value on drawn inputs, and their layouts.

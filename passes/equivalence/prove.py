@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from .error_bound import Measurer, lane_error, lanes_for, miss
 from .evaluator import Evaluator, TooLargeError, dependency_order
 from .inline import Inliner, NarrowInliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
-from .shrink import shrink
+from .shrink import Shrinking, shrunk, statement
 from .translate import whole
 
 # The error bound of one field check; a comparison of programs makes few of them.
@@ -48,6 +48,14 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(frozen=True)
+class Place:
+    """Which values a proof is about: the first program's op, and how many values were seen."""
+
+    op: str
+    values: int
+
+
+@dataclass(frozen=True)
 class Proof:
     """The answer for one pair.
 
@@ -55,6 +63,11 @@ class Proof:
         equal: None if unknown.
         method: "structural", "symbolic", "field"; the last two also say whether sizes were shrunk.
         bound: the probability that `equal` is wrongly True.
+        statements: what was proved, once as given and once with its scopes opened, both at the
+            smallest sizes; empty if nobody asked, or if both sides became one expression.
+        shrinkings: the extents that a smaller one stood for, and that one.
+        opened: tokens of the scopes that the statement is about, if anybody asked.
+        place: which values it is about, if anybody asked.
     """
 
     equal: bool | None
@@ -63,6 +76,10 @@ class Proof:
     reason: str = ""
     primes: tuple[int, ...] = ()  # of the field check
     assumptions: tuple[str, ...] = ()  # that the proof needs
+    statements: tuple[str, ...] = ()
+    shrinkings: tuple[Shrinking, ...] = ()
+    opened: tuple[str, ...] = ()
+    place: Place | None = None
 
 
 @dataclass
@@ -72,12 +89,14 @@ class Prover:
     Attributes:
         deadline: of time.monotonic.
         most_work: multiplications (all lanes) that one field check may take.
+        names: by token, of the sources that statements name; None if nobody asks for statements.
     """
 
     seed: int = 0
     deadline: float = math.inf
     most_work: float = 4e10
     target: float = TARGET
+    names: Mapping[str, str] | None = None
 
     def check(self) -> None:
         """Raise OutOfTimeError past the deadline."""
@@ -105,13 +124,38 @@ class Prover:
             return Proof(None, reason="calls of different operands are not compared")
         a, b = whole(a), whole(b)
         cut = cut - {a.token, b.token}
-        first, second, small = shrink(a.expr, b.expr, a.shape, cut=cut)
-        if first is not a.expr:
-            a, b = scope(small, a.element, first), scope(small, b.element, second)
+        small, opened = shrunk(a.expr, b.expr, a.shape, cut=cut), self._opened(a, b, cut)
+        if small.first is not a.expr:
+            a = scope(small.shape, a.element, small.first)
+            b = scope(small.shape, b.element, small.second)
             found = self._whole(a, b, cut)
-            method = found.method.replace("full", "shrunk")
-            return replace(found, method=method)
-        return self._whole(a, b, cut)
+            found = replace(found, method=found.method.replace("full", "shrunk"))
+        else:
+            found = self._whole(a, b, cut)
+        found = self._stated(found, a.expr, b.expr, a.shape, cut, small.shrinkings)
+        return replace(found, opened=opened)
+
+    def _opened(self, a: Source, b: Source, cut: frozenset[str]) -> tuple[str, ...]:
+        """The scopes above the cut, if anybody asks."""
+        if self.names is None:
+            return ()
+        nodes = [node for source in (a, b) for node in dependency_order(source, cut)]
+        return tuple(n.token for n in nodes if isinstance(n, Scope) and n.token not in cut)
+
+    def _stated(
+        self,
+        proof: Proof,
+        a: Expr,
+        b: Expr,
+        shape: Extents,
+        cut: frozenset[str],
+        shrinkings: tuple[Shrinking, ...],
+    ) -> Proof:
+        """A proof that says what it proved, if anybody asks."""
+        if self.names is None or not proof.equal:
+            return proof
+        said = (statement(a, b, shape, cut, self.names), *proof.statements)
+        return replace(proof, statements=said, shrinkings=shrinkings + proof.shrinkings)
 
     def _whole(self, a: Scope, b: Scope, cut: frozenset[str]) -> Proof:
         for kind in (Inliner, NarrowInliner):
@@ -137,17 +181,19 @@ class Prover:
         if a.token == b.token:
             return Proof(True, SYMBOLIC)
         self.check()
-        small_a, small_b, small = shrink(a, b, shape)
-        shrunk = small_a is not a
-        size = "shrunk" if shrunk else "full"
-        if small_a.token == small_b.token:
-            return Proof(True, f"{SYMBOLIC}, {size}")
-        answer = symbolic.compare(small_a, small_b, small)
-        plain = small_a.size[1] == small_b.size[1] == 0
+        small = shrunk(a, b, shape)
+        size = "full" if small.first is a else "shrunk"
+        if small.first.token == small.second.token:
+            return Proof(True, f"{SYMBOLIC}, {size}", shrinkings=small.shrinkings)
+        answer = symbolic.compare(small.first, small.second, small.shape)
+        plain = small.first.size[1] == small.second.size[1] == 0
         if answer or (answer is False and plain):  # calls may be equal in ways it does not see
-            return Proof(answer, f"{SYMBOLIC}, {size}")
-        element = given[0].element if given is not None else None
-        return self._small(small_a, small_b, small, element, size, given)
+            proof = Proof(answer, f"{SYMBOLIC}, {size}")
+        else:
+            element = given[0].element if given is not None else None
+            proof = self._small(small.first, small.second, small.shape, element, size, given)
+        every = frozenset[str]()
+        return self._stated(proof, small.first, small.second, small.shape, every, small.shrinkings)
 
     def _small(
         self,

@@ -21,7 +21,7 @@ replacing the read by the expression introduces no other index.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -48,9 +48,12 @@ from ...dialects.canonical_scope import (
 )
 from ...dialects.index import Index
 from .evaluator import dependency_order, sources_of
+from .inline import AT_THE_CUT
 
 # An output dim ("out", k), a dim of a source (token, k), or an iterator of a sum ("sum", number).
 Node: TypeAlias = tuple[str, int]
+# Before the token of a source whose place a smaller one takes.
+_SMALL = "shrunk "
 
 
 @dataclass
@@ -239,31 +242,66 @@ class _Needs:
         return found
 
 
+Shrinking: TypeAlias = "tuple[int, int]"  # an extent, and the smallest that decides in its place
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """Two expressions at the smallest sizes that decide whether they are equal."""
+
+    first: Expr
+    second: Expr
+    shape: Extents
+    shrinkings: tuple[Shrinking, ...] = ()
+
+
 def shrink(
     a: Expr, b: Expr, shape: Extents, above: int = 0, cut: frozenset[str] = frozenset()
 ) -> tuple[Expr, Expr, Extents]:
+    """Both expressions and the shape of `shrunk`."""
+    found = shrunk(a, b, shape, above, cut)
+    return found.first, found.second, found.shape
+
+
+def shrunk(
+    a: Expr, b: Expr, shape: Extents, above: int = 0, cut: frozenset[str] = frozenset()
+) -> Shrunk:
     """Both expressions and the shape at the smallest sizes that decide equality.
 
     Args:
         above: extents up to this are kept.
         cut: tokens of scopes that are taken as given, like leaves.
     """
+    survey, scopes = _surveyed(a, b, shape, cut)
+    sizes = _sizes(survey, above)
+    if not sizes:
+        return Shrunk(a, b, shape)
+    made = _Rebuilder(survey, sizes).pair(a, b, shape, scopes)
+    pairs = {(survey.classes.extent[root], small) for root, small in sizes.items()}
+    return Shrunk(*made, tuple(sorted(pairs)))
+
+
+def statement(
+    a: Expr, b: Expr, shape: Extents, cut: frozenset[str], names: Mapping[str, str]
+) -> str:
+    """What `a = b` says, as a text in which sources have names in place of their tokens.
+
+    A token depends on the sizes of everything below it. Texts of two statements are equal only if
+    they say the same, of values of the same names.
+    """
+    survey, scopes = _surveyed(a, b, shape, cut)
+    first, second, _ = _Renamer(survey, names).pair(a, b, shape, scopes)
+    return f"{first.token} = {second.token} over {shape}"
+
+
+def _surveyed(a: Expr, b: Expr, shape: Extents, cut: frozenset[str]) -> tuple[_Survey, list[Scope]]:
     survey = _Survey(shape, cut)
     scopes = _scopes((a, b), cut)
     for source in scopes:
         survey.scope(source)
     for expr in (a, b):
         survey.visit(expr, list(survey.outer), shape, argument=False)
-    sizes = _sizes(survey, above)
-    if not sizes:
-        return a, b, shape
-    rebuilder = _Rebuilder(survey, sizes)
-    for source in scopes:
-        rebuilder.scope(source)
-    small = tuple(rebuilder.size(node) for node in survey.outer)
-    first = rebuilder.expr(a, list(survey.outer), shape, small)
-    second = rebuilder.expr(b, list(survey.outer), shape, small)
-    return first, second, small
+    return survey, scopes
 
 
 def _scopes(exprs: Iterable[Expr], cut: frozenset[str]) -> list[Scope]:
@@ -312,6 +350,16 @@ class _Rebuilder:
         self.sums = 0
         self.scopes: dict[str, Scope] = {}
 
+    def pair(
+        self, a: Expr, b: Expr, shape: Extents, scopes: Iterable[Scope]
+    ) -> tuple[Expr, Expr, Extents]:
+        """Rewrite the scopes, then both expressions; also their new shape."""
+        for source in scopes:
+            self.scope(source)
+        outer = [("out", k) for k in range(len(shape))]
+        small = tuple(self.size(node) for node in outer)
+        return self.expr(a, outer, shape, small), self.expr(b, outer, shape, small), small
+
     def size(self, node: Node) -> int:
         return self.sizes.get(self.classes.root(node), self.classes.extent[node])
 
@@ -359,4 +407,29 @@ class _Rebuilder:
         shape = [self.size(node) for node in _dims(source)]
         if tuple(shape) == source.shape:
             return source
-        return leaf(f"shrunk {source.token}", shape, source.element)
+        return leaf(f"{_SMALL}{_original(source)}", shape, source.element)
+
+
+class _Renamer(_Rebuilder):
+    """Rewrite expressions so that what they read is known by its name."""
+
+    def __init__(self, survey: _Survey, names: Mapping[str, str]):
+        super().__init__(survey, {})
+        self.names = names
+
+    def _source(self, source: Source) -> Source:
+        if source.token in self.scopes:
+            return self.scopes[source.token]
+        if isinstance(source, Leaf) and source.data is not None:
+            return source
+        token = _original(source)
+        return leaf(f"named {self.names.get(token, token)}", source.shape, source.element)
+
+
+def _original(source: Source) -> str:
+    """The token of the source that a leaf stands for, a smaller one or one at the cut."""
+    if isinstance(source, Leaf):
+        for prefix in (_SMALL, AT_THE_CUT):
+            if source.identity.startswith(prefix):
+                return source.identity.removeprefix(prefix)
+    return source.token

@@ -85,6 +85,10 @@ def _no_call(source: Leaf, op: Operation, number: int, data: DataOf) -> None:
     pass
 
 
+def _no_name(source: Source) -> None:
+    pass
+
+
 @dataclass
 class Translator:
     """Translate ops to sources, in order.
@@ -97,6 +101,7 @@ class Translator:
         side: tells the programs apart where ops must not match (random nodes).
         data: gives the numbers of a weight, if available.
         called: called with each result of an op that no scope expresses, its number, and `data`.
+        made: called with the source of each value, in order.
     """
 
     weight: Callable[[WeightOp], Source]
@@ -107,6 +112,7 @@ class Translator:
     literal_expression: Callable[[ConstantOp], Source | None] = _no_expression
     values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
     discrete: Callable[[Array, Attribute], Source] = _numeral
+    made: Callable[[Source], None] = _no_name
     random: int = 0
 
     def program(self, program: Program, input_names: Sequence[str]) -> list[Source]:
@@ -120,6 +126,7 @@ class Translator:
             if not is_static(tensor_type(arg)):
                 raise UserError("equivalence needs static shapes", where=name, found=arg.type)
             self.values[arg] = leaf(f"input {name}", shape_of(arg), element_of(arg), label=name)
+            self.made(self.values[arg])
         self.ops(main.body.block.ops, discrete_constants(main.body.block.ops, program.weights))
         return [self.values[v] for v in return_of(program.module).arguments]
 
@@ -136,6 +143,11 @@ class Translator:
 
     def op(self, op: Operation, owner: Operation) -> None:
         """Add the results of one op; `owner` is the program's op that it belongs to."""
+        self._add(op, owner)
+        for result in op.results:
+            self.made(self.values[result])
+
+    def _add(self, op: Operation, owner: Operation) -> None:
         match op:
             case WeightOp():
                 self.values[op.result] = self.weight(op)
@@ -147,6 +159,7 @@ class Translator:
                 self.values[op.result] = scope(shape, element_of(op.result), constant(1))
             case ScopeOp():
                 made = self._scope(op)
+                self.made(made)
                 same = copied(made)
                 self.values[op.result] = self.merge(made, owner) if same is None else same
             case KernelOp():

@@ -18,6 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from .assumption import Assumption
+from .size_claim import SizeClaim
+
 Kind: TypeAlias = Literal[
     "equal", "equal-up-to-folding", "equal-up-to-functions", "different", "unknown"
 ]
@@ -100,14 +103,6 @@ class FoldedConstant:
 
 
 @dataclass(frozen=True)
-class Assumption:
-    """An identity of real functions that the verdict depends on."""
-
-    name: str
-    statement: str
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The answer of `compare`.
 
@@ -130,6 +125,7 @@ class Verdict:
     folded: tuple[FoldedConstant, ...] = ()  # constants replaced by their expressions
     assumptions: tuple[Assumption, ...] = ()  # identities it depends on
     reason: str = ""  # why it is unknown
+    sizes: SizeClaim | None = None  # of programs with symbolic dims
 
     @property
     def is_equal(self) -> bool:
@@ -158,6 +154,7 @@ class Verdict:
             ],
             "assumptions": [{"name": a.name, "statement": a.statement} for a in self.assumptions],
             "reason": self.reason,
+            **({} if self.sizes is None else {"sizes": self.sizes.as_json()}),
         }
 
     def text(self) -> str:
@@ -181,18 +178,20 @@ class Verdict:
         return " ".join(parts)
 
     def _claim(self) -> str:
+        sizes = "" if self.sizes is None else " and every size"
         match self.kind:
             case "equal":
-                return "Equal at every output position, over exact arithmetic."
+                return f"Equal at every output position{sizes}, over exact arithmetic."
             case "equal-up-to-folding":
                 return (
-                    "Equal at every output position, over exact arithmetic, taking each folded "
-                    "constant for the expression it was made from."
+                    f"Equal at every output position{sizes}, over exact arithmetic, taking each "
+                    "folded constant for the expression it was made from."
                 )
             case "equal-up-to-functions":
-                return "Equal at every output position, given identities of real functions."
+                return f"Equal at every output position{sizes}, given identities of real functions."
             case "different":
-                return "Different: " + _difference_text(self.difference)
+                at = "" if self.sizes is None else f" at {self.sizes.cases[-1].where}"
+                return f"Different{at}: {_difference_text(self.difference)}"
             case _:
                 return f"Unknown: {self.reason}."
 

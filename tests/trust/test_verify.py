@@ -202,10 +202,44 @@ def test_the_shape_flag_binds_dynamic_dims_of_both_models(tmp_path: Path, isofor
     graph = helper.make_graph([node], "g", [info("x")], [info("y")])
     path = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
-    status, _, err = isoform("verify", path, path)
-    assert status == 1
-    assert "--shape x=" in err
+    status, out, _ = isoform("verify", path, path)
+    assert status == 0 and "every size" in out
     assert isoform("verify", path, path, "--shape", "x=2,3")[0] == 0
+    fixed = tmp_path / "fixed.mlir"
+    fixed.write_text(
+        SYMBOLIC.format(op="relu").replace(", #graph.dims<n, 3>", "").replace("?", "2")
+    )
+    status, _, err = isoform("verify", path, fixed)
+    assert status == 1 and err.count("\n") == 1
+    assert "--shape x=" in err
+
+
+SYMBOLIC = """func.func @main(%x: tensor<?x3xf32, #graph.dims<n, 3>>)
+    -> tensor<?x3xf32, #graph.dims<n, 3>> {{
+  %y = graph.{op} %x : tensor<?x3xf32, #graph.dims<n, 3>>
+  func.return %y : tensor<?x3xf32, #graph.dims<n, 3>>
+}}
+"""
+
+
+def test_programs_with_symbolic_dims_are_compared_at_every_size(
+    tmp_path: Path, isoform: Command
+) -> None:
+    relu, other = tmp_path / "relu.mlir", tmp_path / "abs.mlir"
+    relu.write_text(SYMBOLIC.format(op="relu"))
+    other.write_text(SYMBOLIC.format(op="abs"))
+    status, out, _ = isoform("verify", relu, relu, "--seed", "1")
+    assert status == 0
+    assert "Equal at every output position and every size" in out
+    assert "n >= 4: proved (compared at n=" in out
+    status, out, _ = isoform("verify", relu, other, "--seed", "1", "--json")
+    assert status == 1
+    found = json.loads(out)
+    assert found["kind"] == "different"
+    assert found["sizes"]["symbols"] == ["n"]
+    assert [case["how"] for case in found["sizes"]["cases"]][-1] == "different"
+    status, out, _ = isoform("verify", relu, other, "--seed", "1")
+    assert status == 1 and "Different at n=" in out
 
 
 def test_the_installed_command_exits_with_the_verdict(net: Path, tmp_path: Path) -> None:

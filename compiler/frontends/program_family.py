@@ -1,0 +1,68 @@
+"""A loaded program with symbolic dims as a family: a program for each choice of their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...dialects.errors import UserError, one_line
+from ...dialects.extent_math import Sizes
+from ...dialects.extents import Dims, Extent, at_sizes
+from ...dialects.program import Program
+from ...lowering.onnx_to_graph.dynamic_program import DynamicProgram
+from ...passes.equivalence.all_sizes import ProgramFamily
+from .symbolic_program import SymbolicProgram
+
+# Sizes at which an ONNX model is imported with symbols: the first that work, large enough for each
+# dim to be told apart from the others, then large enough for images.
+_EXAMPLES = ((11, 13, 17, 19, 23, 29, 31, 37), (67, 71, 73, 79, 83, 89, 97, 101))
+
+
+def family_of(program: Program) -> ProgramFamily:
+    """The family that a program with symbolic dims is.
+
+    Raises:
+        UserError: it has none, or they are not known before its inputs are.
+    """
+    if isinstance(program, SymbolicProgram):
+        found = program
+
+        def at(sizes: Sizes) -> Program:
+            return found.at({name: (n,) for name, n in sizes.items()})
+
+        return ProgramFamily(program.symbolic, at)
+    if isinstance(program, DynamicProgram):
+        return _of_onnx(program)
+    raise UserError("it has no symbolic dims", where=program.source)
+
+
+def _of_onnx(program: DynamicProgram) -> ProgramFamily:
+    dims = program.symbolic_dims()
+    names = sorted({name for shape in dims.values() for name in _symbols(shape)})
+    problem = "its sizes depend on what its inputs hold"
+    for examples in _EXAMPLES:
+        if len(names) > len(examples):
+            raise UserError("too many symbolic dims", where=program.source, found=", ".join(names))
+        try:
+            sizes = dict(zip(names, examples, strict=False))
+            symbolic = program.with_symbols(_shapes(dims, sizes))
+        except UserError as error:
+            problem = one_line(str(error))
+            continue
+        if symbolic is not None:
+            return ProgramFamily(symbolic, lambda sizes: program.at(_shapes(dims, sizes)))
+    raise UserError(
+        "it has no program with symbols",
+        where=program.source,
+        found=problem,
+        hint="bind its dims: --shape NAME=NUMBER",
+    )
+
+
+def _symbols(shape: Dims) -> Iterator[str]:
+    for dim in shape:
+        if isinstance(dim, Extent):
+            yield from (s.name for s in dim.expr.free_symbols)
+
+
+def _shapes(dims: Mapping[str, Dims], sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    return {name: at_sizes(shape, sizes) for name, shape in dims.items()}
