@@ -148,16 +148,20 @@ def _range(reading: Reading) -> Ready | None:
     most = (last - low) if by > 0 else (high - first)
     size = bounded_size(reading, -(-most // abs(by)))
     apart = build.sub(limit, start) if by > 0 else build.sub(start, limit)
-    count = rounded_up(reading, apart, abs(by))
+    if by > 0 and low == high == 0:
+        apart = limit
+    least_apart = (first - high) if by > 0 else (low - last)
+    count = rounded_up(reading, apart, abs(by), least_apart)
     places = node.data(np.arange(size, dtype=np.int64) * by, "range")
     found = node.cast(build.add(build.expand(start, [size]), places), element_of(node[0]))
     return Ready(results=[found], dims=[PaddedDim(0, count)])
 
 
-def rounded_up(reading: Reading, number: SSAValue, by: int) -> SSAValue:
-    """A number by another, rounded up; at least 0."""
+def rounded_up(reading: Reading, number: SSAValue, by: int, low: int = -1) -> SSAValue:
+    """A number, `low` at least, by another, rounded up; at least 0."""
     build = reading.build
-    number = build.max(number, reading.number(0))
+    if low < 0:
+        number = build.max(number, reading.number(0))
     if by == 1:
         return number
     return build.div(build.add(number, reading.number(by - 1)), reading.number(by))

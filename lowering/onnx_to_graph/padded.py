@@ -163,9 +163,21 @@ def greatest(x: SSAValue) -> Any:
     return math.inf if kind.kind not in "iub" else 1 if kind.kind == "b" else np.iinfo(kind).max
 
 
-def same_count(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two numbers of rows are one."""
-    return _origin(a) == _origin(b)
+def same_count(a: SSAValue, b: SSAValue, depth: int = 16) -> bool:
+    """Whether two numbers of rows are one: computed alike from the same."""
+    (a, first), (b, second) = _origin(a), _origin(b)
+    if a is b or first != second or depth == 0:
+        return a is b and first == second
+    mine, other = a.owner, b.owner
+    if isinstance(mine, ConstantOp) and isinstance(other, ConstantOp):
+        return mine.data == other.data
+    if not (isinstance(mine, GraphOp) and isinstance(other, GraphOp)):
+        return False
+    return (
+        (mine.name, mine.properties, a.type) == (other.name, other.properties, b.type)
+        and len(mine.operands) == len(other.operands)
+        and all(map(lambda v, w: same_count(v, w, depth - 1), mine.operands, other.operands))
+    )
 
 
 def _origin(value: SSAValue) -> tuple[SSAValue, int]:
@@ -273,6 +285,13 @@ def _batch(reading: Reading, shape: Sequence[int]) -> int | None:
     )
 
 
+def _one_hot(reading: Reading, shape: Sequence[int]) -> int | None:
+    """Before the new dim, or behind it."""
+    node, dim = reading.node, reading.given[0].dim if 0 in reading.given else -1
+    axis = node.axis(node.int("axis", -1), len(shape))
+    return None if set(reading.given) != {0} else dim if dim < axis else dim + 1
+
+
 def _normalised(reading: Reading, shape: Sequence[int]) -> int | None:
     """Along the last dims, from an axis on."""
     node = reading.node
@@ -302,6 +321,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), moved),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _normalised),
     "Concat": _along,
+    "OneHot": _one_hot,
     "Split": _split,
     "Transpose": _transposed,
 }

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.types import element_of, is_float, shape_of, to_numpy
+from .node import OnnxNode
 from .padded import PaddedDim, Reading, Ready, greatest, least, same_count
 from .reductions import axes_of
 from .values import OnnxValue
@@ -275,7 +277,7 @@ def _product(reading: Reading) -> Ready:
 
 
 def _chosen(number: Any) -> Handler:
-    """NonZero, Compress and NonMaxSuppression choose nothing of the padding."""
+    """NonZero and Compress choose nothing of the padding."""
 
     def handle(reading: Reading) -> Ready:
         node, given = reading.node, reading.given
@@ -290,6 +292,23 @@ def _chosen(number: Any) -> Handler:
         return Ready(reading.with_operands({k: reading.filled(k, number)}))
 
     return handle
+
+
+def _suppression(reading: Reading) -> Ready:
+    """The scores of padding are below any threshold; without one, below the least number."""
+    node = reading.node
+    if 1 not in reading.given or set(reading.given) - {0, 1}:
+        raise reading.unfit()
+    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
+    inputs = [*node.inputs, *[None] * (5 - len(node.inputs))]
+    if inputs[4] is None:
+        names = [*proto.input, *[""] * (5 - len(proto.input))]
+        names[4] = "least"
+        del proto.input[:]
+        proto.input.extend(names)
+        inputs[4] = OnnxValue.of_array("least", np.asarray([np.finfo(np.float32).min], np.float32))
+    inputs[1] = reading.filled(1, -math.inf)
+    return Ready(OnnxNode(proto, node.version, inputs, node.build, node.fresh))
 
 
 def _regions(reading: Reading) -> Ready:
@@ -330,7 +349,7 @@ HANDLERS: Mapping[str, Handler] = {
     "Gemm": _product,
     "NonZero": _chosen(0),
     "Compress": _chosen(0),
-    "NonMaxSuppression": _chosen(-math.inf),
+    "NonMaxSuppression": _suppression,
     "RoiAlign": _regions,
     "MaxRoiPool": _regions,
 }
