@@ -75,6 +75,7 @@ class Measuring:
             as the given one, is not run.
         searching: part of the budget for searches; the rest is for comparing the result with the
             input.
+        modelled: likewise where the model compares, which takes little.
     """
 
     graph_rewrite: float = 0.995
@@ -93,6 +94,7 @@ class Measuring:
     room: int = 1 << 30
     more_room: int = 8
     searching: float = 2 / 3
+    modelled: float = 0.9
 
 
 @dataclass(frozen=True)

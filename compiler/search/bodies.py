@@ -5,7 +5,6 @@ Bodies are not measured by themselves: the model decides, and the result as a wh
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.control import ControlOp, as_program, body_module
 from ...dialects.program import Program, main_of
+from ...passes.work_clock import now
 from ..targets.levels import level_of, run_passes
 from .orders import search_in_best_order
 from .records import ComparisonRequest, Searched
@@ -33,10 +33,10 @@ def search_with_bodies(
         return search_in_best_order(program, strategies, request)
     found = Searched(program.clone())
     bodies = list(_bodies(found.program))
-    end = time.perf_counter() + request.left * _BODIES
+    end = now() + request.left * _BODIES
     for number, (op, k) in enumerate(bodies):
-        now = time.perf_counter()
-        until = now + max(end - now, 0.0) / (len(bodies) - number)
+        begun = now()
+        until = begun + max(end - begun, 0.0) / (len(bodies) - number)
         part = replace(request, end=until, unmeasured=_WHY)
         inner = search_in_best_order(Program(body_module(op, k), program.weights), graph, part)
         if inner.program.weights is program.weights and inner.rewrites:

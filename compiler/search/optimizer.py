@@ -29,6 +29,7 @@ from ...passes.cost.costs import Costs, load_costs
 from ...passes.margins import MEASURE
 from ...passes.rules.rule import Rule
 from ...passes.search_result import StopReason
+from ...passes.work_clock import counted, now
 from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
 from ..frontends.program_file import without_weights
 from ..pass_manager import PassRun
@@ -241,7 +242,7 @@ def _found(
     if answers is not None and (known := answers.load()) is not None:
         say("search: an earlier run found the answer")
         return known
-    searched = search_with_bodies(better, strategies, request)
+    searched = _searched(better, strategies, request, budget)
     started = time.perf_counter()
     changed = not program.module.is_structurally_equivalent(searched.program.module)
     say("compare: the result with the input")
@@ -252,6 +253,19 @@ def _found(
     if answers is not None:
         answers.save(found)
     return found
+
+
+def _searched(
+    better: Program, strategies: tuple[Strategy, ...], request: ComparisonRequest, budget: float
+) -> Searched:
+    """What the searches find. Where nothing is measured, work is counted in place of seconds."""
+    if request.unmeasured is None:
+        return search_with_bodies(better, strategies, request)
+    started = time.perf_counter()
+    stop = started + max(request.end - started, 0.0) * MEASURE.modelled
+    with counted(stop):
+        asked = replace(request, end=now() + budget, stop=request.end)
+        return search_with_bodies(better, strategies, asked)
 
 
 def _of_kernels(comparison: Comparison, options: CpuOptions) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ take as long as the first.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ...dialects.program import Program
 from ...passes.margins import ACCEPT
+from ...passes.work_clock import now
 from ..targets.levels import priced
 from .records import ComparisonRequest, Searched
 from .search_stage import run_searches
@@ -52,9 +52,10 @@ def _best_of_the_graph(
     program: Program, graph: Sequence[Strategy], request: ComparisonRequest
 ) -> Searched:
     """What the graph searches find in turn, or one of them alone that would not begin there."""
-    now = time.perf_counter()
-    part = replace(request, end=now + (request.end - now) * _GRAPH)
-    found = run_searches(program, graph, replace(part, end=now + (part.end - now) * _IN_TURN))
+    begun = now()
+    part = replace(request, end=begun + (request.end - begun) * _GRAPH)
+    in_turn = replace(part, end=begun + (part.end - begun) * _IN_TURN)
+    found = run_searches(program, graph, in_turn)
     for number, strategy in enumerate(graph[1:], 1):
         before = {s.name for s in graph[:number]}
         led = any(s["kept"] and s["strategy"] in before for s in found.searches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from ...passes.cost.costs import Costs
 from ...passes.margins import ACCEPT
 from ...passes.rules.rule import Rule
 from ...passes.search_result import Limits, StopReason
+from ...passes.work_clock import is_counted, now
 from ..targets.cpu_options import CpuOptions
 
 
@@ -21,7 +22,8 @@ class ComparisonRequest:
 
     Attributes:
         unmeasured: why they are not measured; None where they are.
-        end: when the budget is spent, by `time.perf_counter`.
+        end: when the budget is spent, on the clock of searches (passes/work_clock.py).
+        stop: likewise by `time.perf_counter`, where that is another clock.
         rules: the user's, which searches take beside those that ship.
     """
 
@@ -32,6 +34,11 @@ class ComparisonRequest:
     end: float
     unmeasured: str | None = None
     rules: tuple[Rule, ...] = ()
+    stop: float = math.inf
+
+    def wall(self, end: float) -> float:
+        """When work that ends at `end` is stopped, by `time.perf_counter`."""
+        return self.stop if is_counted() else end
 
     def limits(self, seconds: float) -> Limits:
         """Those of a search of so many seconds."""
@@ -42,7 +49,7 @@ class ComparisonRequest:
     @property
     def left(self) -> float:
         """Seconds left of the budget."""
-        return max(self.end - time.perf_counter(), 0.0)
+        return max(self.end - now(), 0.0)
 
 
 @dataclass

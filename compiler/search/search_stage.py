@@ -11,6 +11,7 @@ from ...dialects.errors import say
 from ...dialects.program import Program
 from ...passes.margins import MEASURE
 from ...passes.search_result import SearchResult
+from ...passes.work_clock import now
 from ..targets.levels import level_of
 from . import measuring
 from .acceptance import UNMEASURED, accept, search_entry
@@ -29,7 +30,7 @@ def run_searches(
     None begins after one that was interrupted.
     """
     found = Searched(program)
-    end = time.perf_counter() + request.left * MEASURE.searching
+    end = now() + request.left * MEASURE.searching
     for number, strategy in enumerate(strategies):
         if strategy.level == "graph" and level_of(found.program) != "graph":
             reason = f"the program is at the {level_of(found.program)} level already"
@@ -39,7 +40,7 @@ def run_searches(
             reason = request.options.floats.why_not(strategy.floats)
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
-        started = time.perf_counter()
+        started, begun = now(), time.perf_counter()
         if number and started >= end:
             entry = {"rule": strategy.name, "place": "main", "reason": OUT_OF_TIME}
             found.rejected.append(entry)
@@ -52,17 +53,17 @@ def run_searches(
         limits = request.limits(share)
         say(f"search {strategy.name}: up to {share:.1f} s")
         try:
-            with until(request.end):
+            with until(request.wall(request.end)):
                 result = strategy.search(found.program, request.costs, limits, measure)
             # A search may use all of its share; what it found is still priced, in half of the rest.
-            with until((end + request.end) / 2):
+            with until(request.wall((end + request.end) / 2)):
                 accept(found, strategy, result, request)
         except (KeyboardInterrupt, TimeIsUpError) as error:
             stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"
             if not found.searches or found.searches[-1]["strategy"] != strategy.name:
                 found.searches.append(search_entry(strategy, SearchResult(program, stop), 0))
             found.searches[-1] |= {"stop_reason": stop, "reason": UNMEASURED[stop]}
-        found.seconds[strategy.name] = time.perf_counter() - started
+        found.seconds[strategy.name] = time.perf_counter() - begun
         kept = any(e["strategy"] == strategy.name and e["kept"] for e in found.searches)
         say(f"search {strategy.name}: {_outcome(found, strategy.name)}", best=kept)
         if found.stop_reason == "interrupted":

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
+from ..work_clock import charge, now
 from .body import body_of
 from .flattening import may_be_rows, merge_rows
 from .merges import merge_copies, traversal_merge
@@ -34,6 +35,8 @@ MERGE_COPIES = "merge-copies"
 _MOST_ROUNDS = 1000
 # Prices are sums of floats, whose order may differ.
 _CLOSE = 1e-6
+# What making and pricing a program takes.
+SECONDS_A_STATE = 1.2e-3
 
 
 TrailStep: TypeAlias = "tuple[str, str]"
@@ -60,7 +63,7 @@ class DerivationSettings:
     Attributes:
         depth: most rule applications on a path; eager rules do not count.
         states: most distinct programs.
-        budget: CPU seconds.
+        budget: CPU seconds, or those of counted work.
         flops: most operations of a state, as a multiple of the root's.
         keep: how many of the cheapest programs are returned; among those with the same library
             calls, the one with the shortest derivation and the cheapest.
@@ -393,7 +396,7 @@ class _Run:
         self.searcher = searcher
         self.settings = searcher.settings
         self.watch = watch
-        self.started = time.process_time()
+        self.started = now(time.process_time)
         self.first = DerivationState(roots)
         self.most_flops = self.settings.flops * flops_of(roots)
         self.seen: dict[Roots, DerivationState] = {roots: self.first}
@@ -418,7 +421,7 @@ class _Run:
                 break
         kept = [found for plan in self.plans.values() for found in plan]
         best = sorted(kept, key=lambda f: (f.priced.seconds, f.state.depth))[: self.settings.keep]
-        seconds = time.process_time() - self.started
+        seconds = now(time.process_time) - self.started
         states = list(self.seen.values())
         return DerivationResult(root, best, states, self.generated, self.per_depth, seconds, stop)
 
@@ -430,6 +433,7 @@ class _Run:
         for state in self._ordered(frontier):
             for rule, applied, roots in self.searcher.applications(state):
                 self.generated += 1
+                charge(SECONDS_A_STATE)
                 if flops_of(roots) > self.most_flops:
                     continue
                 if roots in self.seen:
@@ -443,7 +447,7 @@ class _Run:
                     return found, Stop.FOUND
                 if len(self.seen) >= self.settings.states:
                     return found, Stop.STATES
-            if time.process_time() - self.started > self.settings.budget:
+            if now(time.process_time) - self.started > self.settings.budget:
                 return found, Stop.TIME
         return found, None
 

@@ -17,10 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.canonical_types import Scope
+from ..work_clock import charge, now
 from .bound import least_of_scope
 from .replace import Roots, scopes_of
 from .rules import RULES
 from .search import (
+    SECONDS_A_STATE,
     DerivationResult,
     DerivationState,
     FoundProgram,
@@ -76,7 +78,7 @@ class _Meeting:
 
     def __init__(self, searcher: Searcher, roots: Roots):
         self.searcher, self.prices, self.roots = searcher, searcher.prices, roots
-        self.started = time.process_time()
+        self.started = now(time.process_time)
         count = searcher.settings.states // len(roots)
         depth = min(ALONE, searcher.settings.depth)
         self.alone = Searcher(self.prices, replace(searcher.settings, depth=depth, states=count))
@@ -96,7 +98,7 @@ class _Meeting:
             counts.append(len(self.states) - sum(counts))
         best = [FoundProgram(form.state, self.prices.program(form.state.roots)) for form in made]
         best.sort(key=lambda found: (found.priced.seconds, found.state.depth))
-        seconds = time.process_time() - self.started
+        seconds = now(time.process_time) - self.started
         return DerivationResult(root, best, self.states, self.generated, counts, seconds, self.stop)
 
     # --- one root ---
@@ -146,7 +148,8 @@ class _Meeting:
                 self.stop = Stop.STATES
                 break
             tries += 1
-            if time.process_time() - self.started > self.searcher.settings.budget:
+            charge(SECONDS_A_STATE)
+            if now(time.process_time) - self.started > self.searcher.settings.budget:
                 self.stop = Stop.TIME
                 break
             best = sorted([*best, *self._joined(a, b, number)], key=lambda f: f.seconds)[:BEAM]
@@ -186,6 +189,7 @@ class _Meeting:
             merger = RuleApplication(a.contraction, made.first, (b.contraction, made.second))
             new = DerivationState(roots, state.depth + 1, state, (merger, *eager), state.used)
             self.generated += 1
+            charge(SECONDS_A_STATE)
             self.states.append(new)
             left = set(innermost(state.roots))
             merged = [s for s in innermost(roots) if s not in left]

@@ -28,6 +28,7 @@ from ..derivation.price import ScopePrices
 from ..derivation.search import DerivationSettings, FoundProgram, Searcher
 from ..equivalence.prove import OutOfTimeError, Prover
 from ..search_result import Proof
+from ..work_clock import now, wall_seconds
 from .apply import RULE, apply_to
 from .search import Candidate
 
@@ -146,7 +147,7 @@ class Deriver:
 
     Args:
         most: programs of one contraction.
-        end: of time.perf_counter; derivation stops then with what it has.
+        end: on the clock of searches; derivation stops then with what it has.
     """
 
     def __init__(self, costs: Costs, most: int, end: float = math.inf) -> None:
@@ -164,10 +165,10 @@ class Deriver:
         return self.known[key]
 
     def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[DerivedProgram]:
-        left = max(self.end - time.perf_counter(), 0.0)
+        left = max(self.end - now(), 0.0)
         settings = replace(DERIVED, budget=min(DERIVED.budget, left))
         searcher = Searcher(ScopePrices(known, costs=self.costs), settings)
-        prover = Prover(deadline=time.monotonic() + left)
+        prover = Prover(deadline=time.monotonic() + wall_seconds(left))
         made: list[DerivedProgram] = []
         for found in searcher.search((root,)).best[: self.most]:
             try:

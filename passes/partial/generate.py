@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -31,6 +30,7 @@ from ..equivalence.evaluator import Evaluator, TooLargeError
 from ..equivalence.prove import OutOfTimeError
 from ..equivalence.residues import Lanes, Residues, draw_primes
 from ..search_result import StopReason
+from ..work_clock import charge, now
 from . import operators
 from .lookup import ResultKeys, Sieve, fit, keys, occurrences, wrong_at
 from .operators import ProductOperator
@@ -48,6 +48,8 @@ Kinds: TypeAlias = Literal["both", "exact", "partial"]
 
 # Positions of a product that are computed before all of it is.
 _SAMPLED = 96
+_SECONDS_A_PRODUCT = 1e-3
+_SECONDS_A_RESULT = 2e-2
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class Generator:
 
     def run(self) -> Iterator[Mutant]:
         """Every mutant kept, in order of depth."""
-        self.deadline = time.monotonic() + self.options.seconds
+        self.deadline = now() + self.options.seconds
         try:
             yield from self._run()
         except OutOfTimeError:
@@ -163,7 +165,7 @@ class Generator:
 
     def _check(self) -> None:
         """Raise OutOfTimeError past the deadline."""
-        if time.monotonic() > self.deadline:
+        if now() > self.deadline:
             raise OutOfTimeError
 
     @cached_property
@@ -172,6 +174,7 @@ class Generator:
         found: list[ResultKeys] = []
         for root in self.roots:
             self._check()
+            charge(_SECONDS_A_RESULT)
             found.append(ResultKeys(keys(self.evaluator.value(root), self.field)))
         return found
 
@@ -192,6 +195,7 @@ class Generator:
             for product in self._products(left, right):
                 self._check()
                 self.count.products += 1
+                charge(_SECONDS_A_PRODUCT)
                 if self.count.products > self.options.mutants:
                     self.count.stopped = "steps"
                     return

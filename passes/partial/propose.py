@@ -7,7 +7,6 @@ show what a mutant's views save at neighbouring contractions.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -42,6 +41,7 @@ from ..subprograms.proposals import (
     Proposer,
 )
 from ..subprograms.state import SearchState
+from ..work_clock import now
 from . import rounds
 from .alternatives import Deriver, Mutation, renumbered
 from .apply import RULE, as_given, lifted
@@ -345,7 +345,7 @@ class MutationProposer(Proposer):
         for name, candidate in queue:
             for other in sorted(beside.get(name, set()) - done):
                 sub = of.get(other)
-                if sub is None or time.perf_counter() > self.search.end:
+                if sub is None or now() > self.search.end:
                     continue
                 key = id(sub), candidate.mutant.name
                 if key not in known:

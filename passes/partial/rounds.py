@@ -13,7 +13,6 @@ fully and partially equivalent programs.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -37,6 +36,7 @@ from ..derivation.search import is_contraction
 from ..fusion.fuse_kernels import FuseKernels
 from ..margins import ACCEPT
 from ..merge_equal import MergeEqual
+from ..work_clock import charge, now
 from .alternatives import Mutation, ScopeAlternative
 from .apply import lifted
 from .search import Candidate, FoundCandidates
@@ -50,6 +50,8 @@ FINISH: tuple[ModulePass, ...] = (
 )
 # Mutants of one contraction that become states, and programs derived from it.
 EACH = 4
+# What pricing a program takes.
+_SECONDS_A_PROGRAM = 0.02
 
 SearchScopes = Callable[[Sequence[ScopeOp], Sequence[Scope]], FoundCandidates]
 """The mutants of some ops, whose canonical forms are given too."""
@@ -115,7 +117,7 @@ class Rounds:
         price: modelled seconds of a program.
         rounds: most rewrites on the way to a program; keep: states that a round leaves.
         derive: what rules derive from a contraction; None for mutants alone.
-        end: of time.perf_counter, after which a round stops; cut: whether it did.
+        end: on the clock of searches, after which a round stops; cut: whether it did.
         found: results of the searches of distinct scopes; derived: and of the rules.
     """
 
@@ -169,7 +171,7 @@ class Rounds:
         for op in scope_ops(module):
             if op.result in known:
                 continue
-            if time.perf_counter() >= self.end:
+            if now() >= self.end:
                 self.cut = True
                 break
             if is_contraction(lifted(module, [op])[0][0]):
@@ -180,7 +182,7 @@ class Rounds:
         """A state's program with these scopes rewritten by each of the best alternatives."""
         made: list[MutationState] = []
         for alternative in self._alternatives(state.program.module, names):
-            if made and time.perf_counter() >= self.end:
+            if made and now() >= self.end:
                 self.cut = True
                 break
             program = state.program.clone()
@@ -189,6 +191,7 @@ class Rounds:
             except UserError:
                 continue
             steps = (*state.steps, ScopeRewrite(names, alternative, pipeline))
+            charge(_SECONDS_A_PROGRAM)
             made.append(MutationState(program, self.price(program), steps))
         return made
 

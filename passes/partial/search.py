@@ -18,6 +18,7 @@ from ..equivalence.inline import Inliner
 from ..equivalence.prove import FIELD, OutOfTimeError, Prover
 from ..equivalence.shrink import shrink
 from ..search_result import Proof
+from ..work_clock import charge, now, wall_seconds
 from .correct import Correction, Form, restricted
 from .correction_forms import Corrected, corrected_forms
 from .generate import GenerationCounts, Generator, Mutant, Options, work_of
@@ -32,6 +33,8 @@ _PRICING, _PROVING = 1.5, 2.0
 _LOOKED = 8
 # Dims up to this extent are not shrunk, so that views may change them.
 _KEPT = 16
+# What building and pricing one takes, or its corrections.
+_SECONDS_A_MUTANT = 3e-3
 
 Price = Callable[[Sequence[Scope]], float]
 
@@ -109,7 +112,7 @@ def search_mutants(
         costs: of the target, for which corrections choose kernels; the cpu's by default.
         below: seconds; candidates modelled to take as long or longer are not proved.
     """
-    started = time.monotonic()
+    started = now()
     small, full = shrunk(programs)
     generator = Generator(small, options, free_dims(full))
     wanted = (m for m in generator.run() if options.kinds in ("both", _kind(m)))
@@ -118,13 +121,15 @@ def search_mutants(
     until = started + _PRICING * options.seconds
     ranked: list[Candidate] = []
     for mutant in _cheapest(programs, found[: _LOOKED * most], full, prices, below, until)[:most]:
-        if time.monotonic() > until:
+        charge(_SECONDS_A_MUTANT)
+        if now() > until:
             generator.count.stopped = "time"
             break
         for form, made in forms_of(programs, mutant, full, prices).items():
             if mutant.exact or form in options.forms:
                 ranked.append(Candidate(mutant, made, (), price([c.result for c in made])))
-    prover = Prover(seed=options.seed, deadline=started + _PROVING * options.seconds)
+    left = wall_seconds(started + _PROVING * options.seconds - now())
+    prover = Prover(seed=options.seed, deadline=time.monotonic() + left)
     candidates: list[Candidate] = []
     unproved = 0
     for candidate in sorted(ranked, key=lambda c: (c.seconds, c.mutant.depth, c.mutant.text)):
@@ -157,7 +162,8 @@ def _cheapest(
     """
     found: list[tuple[float, int]] = []
     for number, mutant in enumerate(mutants):
-        if time.monotonic() > until:
+        charge(_SECONDS_A_MUTANT)
+        if now() > until:
             break
         made = mutant.build(full)
         if made in programs:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..margins import ACCEPT
+from ..work_clock import now as clock
 from .cycles import Cycles
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
@@ -60,21 +60,21 @@ def extract(
         mebibytes: for the integer program.
         known: e-nodes of an earlier choice, to begin with.
     """
-    begun = time.perf_counter()
+    begun = clock()
     problem = contracted(problem)
     if method == "tree":
         return _done(problem, greedy_tree(problem), None, False, begun)
     if method == "dag":
         return _done(problem, _greedy(problem, until), None, False, begun)
-    now = time.perf_counter()
+    now = clock()
     if until - now < 2 * (now - begun):  # what follows takes longer than the contraction did
         return _done(problem, _greedy(problem, until), 1.0, False, begun)
     whole = reduced(problem, (now + until) / 2)
     best = _greedy(whole, until)
     taken = list(known)
-    if taken and time.perf_counter() < until:
+    if taken and clock() < until:
         best = min((best, _known(whole, taken)), key=whole.cost)
-    if time.perf_counter() > until:
+    if clock() > until:
         return _done(whole, best, 1.0, False, begun)
     if cycles == "in-ilp":
         best = _searched(whole, best, until, False)
@@ -92,7 +92,7 @@ def extract(
 def _around(whole: Problem, best: Choice, until: float, mebibytes: float) -> Choice:
     """Filter cycles around the best choice so far and solve, again and again while that gains."""
     while True:
-        before, now = whole.cost(best), time.perf_counter()
+        before, now = whole.cost(best), clock()
         filtered = without_cycles(whole, best)
         start = _searched(filtered, moved(best, whole, filtered), until, True)
         first = now + (until - now) / 2
@@ -116,7 +116,7 @@ def _known(problem: Problem, known: Iterable[ENode]) -> Choice:
 
 def _searched(problem: Problem, best: Choice, until: float, acyclic: bool) -> Choice:
     """What local search makes of a choice in a quarter of the time that is left."""
-    now = time.perf_counter()
+    now = clock()
     return LocalSearch(problem, dict(best), acyclic).run(now + (until - now) / 4)
 
 
@@ -129,7 +129,7 @@ def _solved(
     begun: float,
 ) -> Extracted:
     """What the integer program makes of a choice, where there is time for one."""
-    left = until - time.perf_counter()
+    left = until - clock()
     if left < _LEAST_SECONDS:
         return _done(problem, best, 1.0, False, begun)
     found = solve(problem, best, left, loops, mebibytes)
@@ -146,5 +146,5 @@ def _greedy(problem: Problem, until: float) -> Choice:
 def _done(
     problem: Problem, choice: Choice, gap: float | None, optimal: bool, begun: float
 ) -> Extracted:
-    cost, seconds = problem.cost(choice), time.perf_counter() - begun
+    cost, seconds = problem.cost(choice), clock() - begun
     return Extracted(problem, choice, cost, gap, optimal, problem.size(), seconds)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ..work_clock import charge, now
 from .problem import Choice, Problem
+
+_SECONDS_A_CHOICE = 1e-5
+_SECONDS_A_MOVE = 2e-5
 
 State = TypeVar("State")
 
@@ -76,7 +79,8 @@ def _finish(
         state = found.pop((klass, position))
         if klass in chosen:
             continue
-        if time.perf_counter() > until:
+        charge(_SECONDS_A_CHOICE)
+        if now() > until:
             return None
         chosen[klass], states[klass] = position, state
         for user, at in users.get(klass, ()):
@@ -110,7 +114,8 @@ class LocalSearch:
         while gained:
             gained = False
             for at in users.values():
-                if time.perf_counter() > until:
+                charge(_SECONDS_A_MOVE)
+                if now() > until:
                     return self.choice
                 if self._try((c, p) for c, p in at if self.uses.get(c)):
                     gained = True

@@ -1,9 +1,10 @@
 """HiGHS on one integer program: here, or where that may take long in a process with hard limits.
 
-HiGHS looks at its time limit between steps, and at tens of thousands of columns one step (a round
-of cuts) takes seconds. A large program is solved by a child, `python -m
-isoform.passes.saturation.highs SECONDS MEBIBYTES`, arrays in and out as npz, killed where it
-overruns.
+Where work is counted (work_clock.py), its limit is a number of branch-and-bound nodes. Elsewhere it
+is time: HiGHS looks at its limit between steps, and at tens of thousands of columns one step (a
+round of cuts) takes seconds. A large program is solved by a child, `python -m
+isoform.passes.saturation.highs SECONDS MEBIBYTES
+NODES`, arrays in and out as npz, killed where it overruns.
 """
 
 from __future__ import annotations
@@ -19,12 +20,18 @@ from typing import Any
 import numpy as np
 
 from ...dialects.types import Array
+from ..work_clock import charge, is_counted, wall_seconds
 
 _BOUND = 1e-6
 """Of costs: sums in another order differ by less."""
 
 _SMALL = 3000
 """Whole-numbered columns of a program whose steps are short enough to be solved here."""
+
+_SECONDS_A_COLUMN = 4e-4
+"""Of the root; of a node a tenth: between half and twice as much on the zoo's models."""
+
+_MOST_NODES = 2**31 - 1
 
 _HEURISTICS = ("feasibility_jump", "rins", "rens", "root_reduced_cost", "zi_round")
 
@@ -60,6 +67,7 @@ class SolverResult:
     values: Array | None
     bound: float
     optimal: bool  # whether the bound proves it optimal
+    nodes: int = 0  # of branch and bound, that were looked at
 
 
 NOTHING = SolverResult(None, 0.0, False)
@@ -67,11 +75,24 @@ NOTHING = SolverResult(None, 0.0, False)
 
 def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> SolverResult:
     """Solve; nothing is the answer where a limit comes first."""
+    if not is_counted():
+        return _solve(program, seconds, mebibytes, _MOST_NODES)
+    root = max(int(program.whole.sum()), 1) * _SECONDS_A_COLUMN
+    nodes = min(int((seconds / root - 1) * 10), _MOST_NODES)
+    if nodes < 1:
+        return NOTHING
+    found = _solve(program, wall_seconds(seconds), mebibytes, nodes)
+    charge(root * (1 + found.nodes / 10))
+    return found
+
+
+def _solve(program: IntegerProgram, seconds: float, mebibytes: float, nodes: int) -> SolverResult:
     if int(program.whole.sum()) <= _SMALL:
-        return run_highs(program, seconds, heuristics=False)
+        return run_highs(program, seconds, nodes, heuristics=False)
     data = io.BytesIO()
     np.savez(data, **asdict(program))
-    command = [sys.executable, "-m", __name__, str(seconds * _CHILD_SHARE), str(mebibytes)]
+    command = [sys.executable, "-m", __name__, str(seconds * _CHILD_SHARE)]
+    command += [str(mebibytes), str(nodes)]
     try:
         done = subprocess.run(
             command, input=data.getvalue(), capture_output=True, timeout=seconds, check=True
@@ -81,11 +102,16 @@ def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> S
     found: Mapping[str, Array] = np.load(io.BytesIO(done.stdout))
     values = found["values"]
     return SolverResult(
-        values if values.size else None, float(found["bound"]), bool(found["optimal"])
+        values if values.size else None,
+        float(found["bound"]),
+        bool(found["optimal"]),
+        int(found["nodes"]),
     )
 
 
-def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) -> SolverResult:
+def run_highs(
+    program: IntegerProgram, seconds: float, nodes: int = _MOST_NODES, heuristics: bool = True
+) -> SolverResult:
     """Solve in this process; once more, from nothing, where the answer misses its own bound.
 
     HiGHS 1.16 may call a warm start optimal that is not.
@@ -95,18 +121,20 @@ def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) 
             mostly solves it, and they take a third of the time.
     """
     begun = time.perf_counter()
-    found = _run(program, seconds, heuristics, warm=True)
+    found = _run(program, seconds, nodes, heuristics, warm=True)
     if not found.optimal or found.values is None:
         return found
     cost = float(np.dot(program.cost, found.values))
     if cost <= found.bound + _BOUND * max(abs(cost), 1.0):
         return found
     left = seconds - (time.perf_counter() - begun)
-    again = _run(program, left, heuristics, warm=False)
+    again = _run(program, left, nodes, heuristics, warm=False)
     return found if again.values is None else again
 
 
-def _run(program: IntegerProgram, seconds: float, heuristics: bool, warm: bool) -> SolverResult:
+def _run(
+    program: IntegerProgram, seconds: float, nodes: int, heuristics: bool, warm: bool
+) -> SolverResult:
     """Solve once, from the known solution or from none."""
     import highspy
 
@@ -115,6 +143,7 @@ def _run(program: IntegerProgram, seconds: float, heuristics: bool, warm: bool) 
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", 0)
     solver.setOptionValue("time_limit", max(seconds, 0.01))
+    solver.setOptionValue("mip_max_nodes", nodes)
     solver.setOptionValue("mip_rel_gap", 1e-7)
     for name in _HEURISTICS if not heuristics else ():
         solver.setOptionValue(f"mip_heuristic_run_{name}", False)
@@ -128,7 +157,8 @@ def _run(program: IntegerProgram, seconds: float, heuristics: bool, warm: bool) 
     values = np.array(solver.getSolution().col_value)
     has = len(values) == len(program.cost) and info.primal_solution_status == 2
     optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return SolverResult(values if has else None, max(float(info.mip_dual_bound), 0.0), optimal)
+    bound, used = max(float(info.mip_dual_bound), 0.0), max(int(info.mip_node_count), 0)
+    return SolverResult(values if has else None, bound, optimal, used)
 
 
 def _silent(highspy: Any) -> Any:
@@ -170,13 +200,13 @@ def _bound_memory(mebibytes: float) -> None:
 
 def main() -> None:
     """Solve the program on standard input."""
-    seconds, mebibytes = map(float, sys.argv[1:])
+    seconds, mebibytes, nodes = map(float, sys.argv[1:])
     found: Mapping[str, Array] = np.load(io.BytesIO(sys.stdin.buffer.read()))
     _bound_memory(mebibytes)
-    answer = run_highs(IntegerProgram(**{k: found[k] for k in found}), seconds)
+    answer = run_highs(IntegerProgram(**{k: found[k] for k in found}), seconds, int(nodes))
     values = np.empty(0) if answer.values is None else answer.values
     data = io.BytesIO()
-    np.savez(data, values=values, bound=answer.bound, optimal=answer.optimal)
+    np.savez(data, values=values, bound=answer.bound, optimal=answer.optimal, nodes=answer.nodes)
     sys.stdout.buffer.write(data.getvalue())
 
 

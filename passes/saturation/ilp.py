@@ -14,7 +14,6 @@ is always recomputed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...dialects.types import Array
+from ..work_clock import now
 from .highs import IntegerProgram, solve_within
 from .parts import parts_of
 from .problem import Choice, Problem
@@ -65,9 +65,9 @@ def solve(
     """
     if loops:
         return _whole(problem, start, seconds, loops, mebibytes)
-    begun, choice, missing, optimal = time.perf_counter(), dict(start), 0.0, True
+    begun, choice, missing, optimal = now(), dict(start), 0.0, True
     for part in parts_of(problem):
-        left = max(seconds - (time.perf_counter() - begun), 0.0)
+        left = max(seconds - (now() - begun), 0.0)
         own = {c: start[c] for c in part.nodes if c in start}
         found = _whole(part, own, left, (), mebibytes)
         choice |= found.choice
@@ -75,7 +75,7 @@ def solve(
         optimal = optimal and found.optimal
     cost = problem.cost(choice)
     gap = missing / cost if cost else 0.0
-    return Solution(choice, cost, gap, optimal, time.perf_counter() - begun)
+    return Solution(choice, cost, gap, optimal, now() - begun)
 
 
 def _whole(
@@ -86,13 +86,13 @@ def _whole(
     mebibytes: float,
 ) -> Solution:
     """One integer program."""
-    begun = time.perf_counter()
+    begun = now()
     first = problem.cost(start)
     if first == 0.0:
-        return Solution(start, 0.0, 0.0, True, time.perf_counter() - begun)
+        return Solution(start, 0.0, 0.0, True, now() - begun)
     model = _Model(problem, loops, 1.0 / first)
     program = model.program(start)
-    left = seconds - (time.perf_counter() - begun)
+    left = seconds - (now() - begun)
     answer = solve_within(program, max(left, 0.0), mebibytes)
     choice, cost = start, first
     found = None if answer.values is None else model.choice(answer.values, start)
@@ -102,7 +102,7 @@ def _whole(
             choice, cost = found, recomputed
     bound = min(answer.bound * first, cost)
     gap = (cost - bound) / cost if cost else 0.0
-    return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, time.perf_counter() - begun)
+    return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, now() - begun)
 
 
 @dataclass(frozen=True)

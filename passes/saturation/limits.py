@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass, field
 
 from ..search_result import StopReason
+from ..work_clock import now
 
 SHARE = 0.5
 """Of time and memory, the most that saturation takes: extraction has the rest."""
@@ -46,7 +46,7 @@ class Watch:
     """Raises where a limit is reached. Every loop without a bound of its own asks it each time.
 
     Attributes:
-        begun: the clock when the search began.
+        begun: what `now` read when the search began.
     """
 
     caps: Caps
@@ -64,7 +64,7 @@ class Watch:
 
     def foretold(self, seconds: float, mebibytes: float) -> None:
         """Check an estimate before a step that cannot be stopped. Raises LimitReached."""
-        if time.perf_counter() + seconds > self.begun + self.caps.seconds * SHARE:
+        if now() + seconds > self.begun + self.caps.seconds * SHARE:
             raise LimitReached("time")
         if self.gained() + mebibytes > self.caps.mebibytes * SHARE:
             raise LimitReached("memory")

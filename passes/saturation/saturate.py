@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..search_result import StopReason
+from ..work_clock import charge
 from .answers import Answers, Instance
 from .bounds import Bounds
 from .egraph import EGraph
@@ -31,6 +32,8 @@ from .rule_program import MatchTable, RuleOnTable
 _SECONDS_A_MATCH = 1e-5
 _MEBIBYTES_A_MATCH = 1e-3
 _SECONDS_A_NODE = 5e-5  # to read it out of egglog and price it
+_SECONDS_A_NODE_A_ROUND = 1e-5
+_SECONDS_A_QUESTION = 5e-4
 
 
 @dataclass
@@ -200,13 +203,16 @@ class SaturationRun:
         for name, count in matches.items():
             number = int(name.split()[0])
             self._fresh[number] = self._fresh.get(number, 0) + count
+            charge(count * _SECONDS_A_MATCH)
 
     # --- answer ---
 
     def _answer(self) -> None:
         """Look at the questions that are new."""
         self.engine.run("(run question 1)")
-        rows = self.answers.rows(self.engine.drain("want"))
+        questions = self.engine.drain("want")
+        charge(len(questions) * _SECONDS_A_QUESTION)
+        rows = self.answers.rows(questions)
         if rows:
             self.engine.give(rows)
 
@@ -248,6 +254,7 @@ class SaturationRun:
     def _analyse(self) -> None:
         """Work out what depends on weights alone."""
         self.engine.run(ANALYSIS)
+        charge(self.engine.size() * _SECONDS_A_NODE_A_ROUND)
 
     # --- merges ---
 

@@ -19,6 +19,7 @@ from ..rules.op_table import RESULTS, OpTable
 from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..rules.rule_set import PROVED, reported_proof, rules_named
 from ..search_result import Applied, Limits, Point, Rejected, SearchResult
+from ..work_clock import charge, now
 from .check import require_sound
 from .cycles import Cycles
 from .decode import Decoder
@@ -36,6 +37,9 @@ from .saturate import Saturation, SaturationRun
 
 _FIRST = 0.2
 """Of the time, what the choice after one round of merges may take where more follow."""
+
+_SECONDS_A_NODE = 1e-4
+"""To read an e-node out of egglog and price it."""
 
 _NAMED = 5
 """Rules that a report names for one reason; the others it counts."""
@@ -241,7 +245,7 @@ def saturate_block(
     engine = engine_for(found.rules, found.shapes, table, prefix, guarded)
     lap("rules")
     # Rules are compiled once for all programs of their shapes: no program's time counts it.
-    begun = lap.clock
+    begun = now()
     watch, first = Watch(settings.caps, begun), None
     loop = SaturationRun(encoded, engine, watch)
     saturation = loop.run(min(settings.caps.k_multi, 1))
@@ -258,6 +262,7 @@ def saturate_block(
     graph = encoded.graph = loop.graph()
     lap("read")
     problem = problem_of(graph, graph.roots, prices)
+    charge(len(graph.nodes) * _SECONDS_A_NODE)
     lap("price")
     until = _extraction_ends(settings, begun, saturation.stop_reason)
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
@@ -304,7 +309,7 @@ def _extraction_ends(settings: SaturationSettings, begun: float, stop_reason: st
     """When extraction must have ended, on the clock of `begun`; at once after an interrupt."""
     if stop_reason == "interrupted":
         return 0.0
-    return min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
+    return min(begun + settings.caps.seconds, now() + settings.extract_seconds)
 
 
 def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
@@ -323,8 +328,8 @@ def _first(
     graph: EGraph, prices: NodePrices, settings: SaturationSettings, begun: float
 ) -> Extracted:
     """The choice after one round of merges: of what comes later not all may be looked at."""
-    problem, now = problem_of(graph, graph.roots, prices), time.perf_counter()
-    until = now + max(begun + settings.caps.seconds - now, 0.0) * _FIRST
+    problem, clock = problem_of(graph, graph.roots, prices), now()
+    until = clock + max(begun + settings.caps.seconds - clock, 0.0) * _FIRST
     return extract(problem, settings.method, settings.cycles, until)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from dataclasses import replace
 
 from xdsl.ir import Operation
@@ -24,6 +23,7 @@ from ..rules.rule import Rule
 from ..rules.rule_set import rules_named
 from ..search_result import Limits, Rejected, SearchResult, StopReason
 from ..subprograms.decisions import Decision, DecisionRecord
+from ..work_clock import now
 
 _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", "nodes": "nodes"}
 
@@ -45,21 +45,21 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     would keep the laws from what they find. So do laws that take ops apart: where they do not end
     in their part of the time, the others begin anew without them.
     """
-    begun = time.perf_counter()
+    begun = now()
 
     def part(share: float) -> Limits:
-        left = limits.seconds - (time.perf_counter() - begun)
+        left = limits.seconds - (now() - begun)
         return replace(limits, seconds=max(min(left, limits.seconds * share), 0.0))
 
     first = _with_rules(program, costs, part(_EXPANSIVE), "laws", "expansive")
     if first.stop_reason in ("time", "nodes", "memory"):
-        spent = time.perf_counter() - begun
+        spent = now() - begun
         without = _with_rules(program, costs, part(1 - _EXPANSIVE - _GENERATED), "laws")
         _join(first, without, spent)
         first = min(without, first, key=lambda one: costs.program(one.program).seconds)
     if first.stop_reason == "interrupted":
         return first
-    spent = time.perf_counter() - begun
+    spent = now() - begun
     second = _with_rules(first.program, costs, part(_GENERATED), "default")
     _join(first, second, spent)
     if first.applied and second.applied:

@@ -56,6 +56,7 @@ class SubprogramSearch(SearchState):
         pruning: Pruning,
     ) -> None:
         super().__init__(program, limits, prices, pruning)
+        self.begun = time.perf_counter()
         self.before, self.proposers = program, proposers
         for proposer in proposers:
             proposer.begin(self)
@@ -158,7 +159,7 @@ class SubprogramSearch(SearchState):
         if decision.trail is not None:
             chosen = chosen_occurrences(self.decided, self.parts)
             saved = sum(one.decision.before - one.decision.after for one in chosen)
-            after = time.perf_counter() - self.started
+            after = time.perf_counter() - self.begun
             self.saved.append((after, len(self.decided), max(saved, self.saved[-1][2])))
 
     def _lasts(self, decision: Decision, proposed: Sequence[tuple[Proposer, Proposals]]) -> bool:

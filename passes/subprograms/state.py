@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from ...dialects.program import Program
 from ..margins import ACCEPT, Pruning
 from ..search_result import Limits
+from ..work_clock import now
 from .baselines import Baselines
 from .decisions import DecisionRecord
 from .find import Subprogram
@@ -31,18 +31,18 @@ class SearchState:
         self.work = self.plain.clone()
         self.parts: dict[str, tuple[str, ...]] = {}
         self.singles: list[Subprogram] = []
-        self.started = time.perf_counter()
+        self.started = now()
         self.record = DecisionRecord(under=limits.key)
         self.baselines = Baselines(self.work, prices, self.record)
 
     @property
     def end(self) -> float:
-        """When the time is spent, by `time.perf_counter`."""
+        """When the time is spent, on the clock of searches."""
         return self.started + self.limits.seconds
 
     def left(self, share: float = 1.0) -> float:
         """Seconds left of this share of the time."""
-        return self.started + self.limits.seconds * share - time.perf_counter()
+        return self.started + self.limits.seconds * share - now()
 
     def contractions(self, names: Sequence[str]) -> list[str]:
         """The contractions that scopes are, or hold."""

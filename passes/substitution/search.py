@@ -43,6 +43,7 @@ from ..search_result import (
     SearchResult,
     StopReason,
 )
+from ..work_clock import charge, now
 from .apply import Applier, RefusedError
 from .layouts import fold_transposes, unfold_transposes, with_unfolded_transposes
 from .write import write
@@ -56,6 +57,7 @@ _SLACK = 1e-9  # of two costs: sums in another order differ by less
 
 
 _TICKS = 64
+_SECONDS_A_TICK = 1e-5
 
 
 class _TimeIsUpError(Exception):
@@ -173,7 +175,7 @@ class Search:
     _curve: list[Point] = field(default_factory=list[Point])
 
     def __post_init__(self) -> None:
-        self._end = time.perf_counter() + self.limits.seconds
+        self._end = now() + self.limits.seconds
         self._ticks = 0
         self.matcher = GraphMatcher(self.tables, self.settings.rules, self._tick)
         self.applier = Applier(self.tables, self.settings.rules)
@@ -181,7 +183,7 @@ class Search:
     def run(self, graph: Graph) -> FoundGraph:
         """Search from a graph until the queue is empty or a limit is reached."""
         started = time.perf_counter()
-        self._end = started + self.limits.seconds
+        self._end = now() + self.limits.seconds
         self._best = State(graph, [])
         self._taken = [self._best]
         self._curve = [(0.0, 1, graph.seconds)]
@@ -238,11 +240,14 @@ class Search:
     def _tick(self) -> None:
         """End a round when the time is up. The clock is read now and then."""
         self._ticks += 1
-        if not self._ticks % _TICKS and time.perf_counter() > self._end:
+        if self._ticks % _TICKS:
+            return
+        charge(_TICKS * _SECONDS_A_TICK)
+        if now() > self._end:
             raise _TimeIsUpError
 
     def _over(self, taken: int) -> StopReason | None:
-        if time.perf_counter() > self._end:
+        if now() > self._end:
             return "time"
         patience = self.settings.patience or taken
         over = taken >= self.settings.programs or self.worked_out >= self.limits.steps

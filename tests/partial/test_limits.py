@@ -60,7 +60,7 @@ def test_what_a_generation_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -
         now += 10.0
         return evaluated(self, source)
 
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
     monkeypatch.setattr(Evaluator, "value", ten_seconds)
     roots = [conv((1, 4, 8, 8), 4, (3, 3), dilation=d) for d in (1, 2, 3)]
     generator = Generator(roots, replace(Options(), seconds=35.0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.more_search_programs import MORE
-from support.search_program_forms import FORMS
+from support.search_program_forms import FORMS, with_weights
 from support.search_programs import ORIGINALS
 from xdsl.dialects.builtin import i32
 
@@ -16,9 +16,7 @@ import isoform
 from isoform import GraphBuilder
 from isoform.compiler.checks.differential import evaluate, first_difference
 from isoform.compiler.targets.levels import priced
-from isoform.dialects.graph import WeightOp
 from isoform.dialects.program import Program
-from isoform.dialects.weights import Weights
 from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import load_costs
 from isoform.passes.equivalence import compare
@@ -75,16 +73,6 @@ def test_laws_lead_to_what_an_expert_writes(name: str) -> None:
     assert costs.program(result.program).seconds <= BAR * bound
     verdict = compare(before, result.program, seed=0, budget=600.0)
     assert verdict.kind == "equal", verdict.text()
-
-
-def with_weights(program: Program) -> Program:
-    """The program with weights drawn in order."""
-    rng = np.random.default_rng(0)
-    ops = [op for op in program.main.body.block.ops if isinstance(op, WeightOp)]
-    shapes = {op.key: op.type.get_shape() for op in ops}
-    arrays = {key: rng.standard_normal(shape, np.float32) for key, shape in shapes.items()}
-    program.weights = Weights(arrays)
-    return program
 
 
 @pytest.mark.parametrize("name", DEFAULT)

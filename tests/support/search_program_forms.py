@@ -8,13 +8,16 @@ inside of concatenations, other layouts of sums of products, other ranks and act
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from isoform.compiler.frontends.program_file import module_text
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.files import write_whole
+from isoform.dialects.graph import WeightOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import shape_of
+from isoform.dialects.weights import Weights
 from support.more_search_programs import MORE, along, averaged, scalar, transposed
 from support.search_programs import ORIGINALS, PROGRAMS, Build, conv, weight
 
@@ -236,6 +239,16 @@ def built(name: str) -> Program:
     b = GraphBuilder()
     EVERY[name](b)
     return b.build(name)
+
+
+def with_weights(program: Program) -> Program:
+    """The program with weights drawn in order."""
+    rng = np.random.default_rng(0)
+    ops = [op for op in program.main.body.block.ops if isinstance(op, WeightOp)]
+    shapes = {op.key: op.type.get_shape() for op in ops}
+    arrays = {key: rng.standard_normal(shape, np.float32) for key, shape in shapes.items()}
+    program.weights = Weights(arrays)
+    return program
 
 
 def main() -> None:
