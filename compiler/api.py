@@ -9,18 +9,21 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
+from ..dialects.types import Array
 from ..passes.rules.rule_set import verified_rules
 from .frontends.models import load
 from .frontends.program_file import check_weights, parse, save_mlir
 from .search.optimizer import Optimized
 from .search.optimizer import improve as _improve
 from .search.optimizer import optimize as _optimize
+from .search.precision import ERROR, Precision
 from .targets.session import ReferenceRunner, Runner, Session, usable_cores
 
 __all__ = [
@@ -86,6 +89,9 @@ def optimize(
     rules: str | Path | None = None,
     allow_unproved: bool = False,
     pipeline: str = "",
+    precision: str | None = None,
+    precision_error: float = ERROR,
+    precision_inputs: Mapping[str, Array] | None = None,
 ) -> Optimized:
     """Return a faster program that computes the same, or the input program and the reason.
 
@@ -104,6 +110,10 @@ def optimize(
         allow_unproved: take those of them that are checked exactly and that no prover proves, and
             what `pipeline` makes where the comparison with the input decides nothing.
         pipeline: passes that run before the searches. Their result is compared with the input.
+        precision: compute products in "bf16", "f16" or as bytes ("int8-dynamic"). The result is
+            another program then, and report and certificate say so (docs/precision.md).
+        precision_error: the most that outputs may be off, relative to their greatest value.
+        precision_inputs: arrays that this is measured on; None draws some from the seed.
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
@@ -115,7 +125,13 @@ def optimize(
     hint = "--allow-unproved takes what the exact check passes"
     added = () if rules is None else verified_rules(rules, allow_unproved, hint)
     more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan), added)
-    own = (pipeline, allow_unproved)
+    lower = None
+    if precision is not None:
+        if pipeline:
+            hint = "optimize with --pipeline first, and its result with --precision"
+            raise UserError("--pipeline and --precision exclude each other", hint=hint)
+        lower = Precision(precision, precision_error, precision_inputs)
+    own = (pipeline, allow_unproved, lower)
     return _optimize(program, target, strategy, budget, seed, cost_file, *more, *own)
 
 

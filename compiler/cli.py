@@ -338,6 +338,12 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     add("--pipeline", default="", metavar="PASSES", help=own)
     text = "take what --rules and --pipeline make where it is not refuted, but not proved either"
     add("--allow-unproved", action="store_true", help=text)
+    text = "compute products in fewer bits: another program (docs/precision.md); off by default"
+    add("--precision", choices=("bf16", "f16", "int8-dynamic"), help=text)
+    text = "the most that an output may be off, relative to its greatest value (0.01)"
+    add("--precision-error", type=_tolerance, default=0.01, metavar="E", help=text)
+    text = "arrays under the inputs' names that it is measured on (drawn from the seed)"
+    add("--precision-inputs", metavar="I.npz", help=text)
     add("--report", metavar="R.json", help="write what was done and why")
     add("--certificate", metavar="C.json", help="compare OUT with MODEL and write what that proved")
     add(

@@ -24,6 +24,7 @@ from ..reports.in_words import explain
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import lower_to, tuned
 from ..targets.session import Session
+from ..targets.value_info import ValueInfo
 from .calm_block import calm_block
 from .explain import show
 from .inputs import draw_inputs, read_inputs, write_outputs
@@ -186,7 +187,7 @@ def _cell(value: object) -> str:
 def optimize_command(arguments: Namespace) -> int:
     """`isoform optimize MODEL -o OUT`."""
     emit = _emit_level(arguments)
-    sources = (arguments.rules, arguments.cost_file, *arguments.plugin)
+    sources = (arguments.rules, arguments.cost_file, arguments.precision_inputs, *arguments.plugin)
     # OUT may take the place of MODEL, what is written about it may not.
     check_outputs([arguments.output, arguments.report, arguments.certificate], sources)
     check_outputs([arguments.report, arguments.certificate], [arguments.model])
@@ -217,6 +218,9 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             rules=arguments.rules,
             allow_unproved=arguments.allow_unproved,
             pipeline=arguments.pipeline,
+            precision=arguments.precision,
+            precision_error=arguments.precision_error,
+            precision_inputs=_precision_inputs(arguments, program),
         )
     if arguments.output is not None:
         with seen.writing():
@@ -239,6 +243,16 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             say(explain(better.report))
         elif not is_quiet():
             show(better.report)
+
+
+def _precision_inputs(arguments: Namespace, program: Program) -> dict[str, Array] | None:
+    """The arrays that errors of lower precision are measured on, where they are given."""
+    if arguments.precision_inputs is None:
+        return None
+    if arguments.precision is None:
+        raise UsageError("--precision-inputs needs --precision", hint="--precision bf16")
+    infos = [ValueInfo.of(n, t, n in program.defaults) for n, t in program.inputs.items()]
+    return read_inputs(Path(arguments.precision_inputs), infos)
 
 
 def _certify_unless_interrupted(
@@ -293,15 +307,16 @@ def _options(arguments: Namespace, better: api.Optimized) -> CpuOptions | None:
 
 def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> None:
     """Compare what was written with the source and write the certificate."""
-    from ..reports.certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
+    from ..reports import certificate as of
     from ..targets.cpu import algorithms
 
-    source = NamedModel(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
-    rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
-    work = CertifiedWork(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
+    source = of.NamedModel(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
+    rewrites = [*of.lasting_rewrites(better.report), *algorithms(written)]
+    passes, precision = pipeline_of(written.module), of.lowered_precision(better.report)
+    work = of.CertifiedWork(passes, rewrites, arguments.seed, arguments.tolerance, precision)
     # A user who lets the search take longer has a large model, which takes longer to compare, too.
     budget = max(60.0, arguments.budget)
-    verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)
+    verdict = of.certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)
     better.report["verdict"] = verdict.as_json()
     if not verdict.is_equal:
         print(f"isoform: {arguments.certificate}: {verdict.text()}", file=sys.stderr)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ...dialects.errors import UsageError, is_quiet
 from ...dialects.program import Program
@@ -11,6 +13,7 @@ from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, f
 from ...passes.same_interface import check_comparable, check_same_interface
 from ..frontends.models import load as load_any
 from ..frontends.models import load_static, require_static
+from ..reports.in_words import precision_line
 from .subcommands import print_json
 
 
@@ -18,7 +21,8 @@ def verify_command(arguments: Namespace) -> int:
     """`isoform verify A B` or `isoform verify CERTIFICATE`.
 
     Returns:
-        0 if the programs are equal, 1 if they differ or nothing is known.
+        0 if the programs are equal, 1 if they differ, nothing is known, or the certificate says
+        that the precision was lowered.
     """
     paths: list[str] = arguments.files
     if len(paths) == 1:
@@ -67,17 +71,27 @@ def _certificate(arguments: Namespace, path: str) -> int:
 
     checked = recheck(Path(path), arguments.budget, arguments.seed)
     verdict, body = checked.verdict, checked.body
+    precision: dict[str, Any] | None = body.get("precision")
     if arguments.json:
         found = {"certificate": path, "source": body["source"]["name"]}
         found |= {"result": body["result"]["name"], "not_checked": checked.unchecked}
-        print_json({**found, **verdict.as_json()})
+        print_json({**found, **_answer(verdict, precision)})
     else:
         print(f"{path}: source, result and certificate are unchanged")
+        if precision is not None:
+            print(f"{precision_line(precision)}\nto the source computed so the result is")
         print(in_words(verdict))
         print(f"compared with what the certificate says: {', '.join(checked.compared)}")
         print("as the certificate says, not checked again:")
         print("\n".join(f"  {name}: {value}" for name, value in checked.unchecked.items()))
-    return 0 if verdict.is_equal else 1
+    return 0 if verdict.is_equal and precision is None else 1
+
+
+def _answer(verdict: Verdict, precision: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A verdict for `--json`. With a lowered precision it is of the source lowered so."""
+    if precision is None:
+        return verdict.as_json()
+    return {"kind": "different", "precision": precision, "to_the_lowered": verdict.as_json()}
 
 
 # --- a verdict in words -------------------------------------------------------------------------

@@ -27,8 +27,9 @@ from ...passes.verify_equivalence import without_time
 from ..frontends.models import load
 from ..frontends.program_file import module_text, read_program, used_weights, weights_file
 from ..version import VERSION as ISOFORM_VERSION
-from .certificate_schema import FORMAT, SCHEMA, VERSION
+from .certificate_schema import FORMAT, PRECISION, SCHEMA, VERSION
 from .json_schema import first_fault
+from .lowered import as_lowered
 
 # Default number of seconds for checking a certificate again.
 CHECKING = 600.0
@@ -57,12 +58,15 @@ class CertifiedWork:
     Attributes:
         rewrites: `rule`, `place` and `proof` of each; more fields are left out.
         tolerance: relative error that an inexact algorithm may add when the result is compiled.
+        precision: of the report, where the precision of products was lowered. The result is then
+            compared with the source lowered so, and the certificate says it.
     """
 
     pipeline: str
     rewrites: Sequence[Mapping[str, Any]]
     seed: int
     tolerance: float = 0.0
+    precision: Mapping[str, Any] | None = None
 
 
 def certify(
@@ -78,7 +82,8 @@ def certify(
     made = NamedModel(str(result))
     before, after = source.load(), made.load()
     check_comparable(before, after)
-    verdict = compare(before, after, seed=work.seed, budget=budget)
+    given = as_lowered(before, work.precision)
+    verdict = compare(given, after, seed=work.seed, budget=budget)
     if verdict.kind == "different":
         hint = "isoform bisect says which rewrite made it"
         raise UserError(f"no certificate: {without_time(verdict)}", where=str(result), hint=hint)
@@ -96,7 +101,8 @@ def certificate_of(
         UserError: the programs differ, so nothing can be certified.
     """
     check_comparable(source, result)
-    verdict = compare(source, result, seed=work.seed, budget=budget)
+    given = as_lowered(source, work.precision)
+    verdict = compare(given, result, seed=work.seed, budget=budget)
     if verdict.kind == "different":
         raise UserError(f"no certificate: {without_time(verdict)}")
     models = (_in_memory("source", source), _in_memory("result", result))
@@ -109,7 +115,8 @@ def certified(source: Program, result: Program, report: Mapping[str, Any]) -> di
     Args:
         report: of that run of `optimize`.
     """
-    work = CertifiedWork(pipeline_of(result.module), lasting_rewrites(report), report["seed"])
+    rewrites, precision = lasting_rewrites(report), lowered_precision(report)
+    work = CertifiedWork(pipeline_of(result.module), rewrites, report["seed"], 0.0, precision)
     return certificate_of(source, result, work)
 
 
@@ -120,6 +127,14 @@ def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     contain them, and list them themselves (`algorithms` of cpu.py).
     """
     return [rewrite for rewrite in report["rewrites"] if "error" not in rewrite]
+
+
+def lowered_precision(report: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A report's entry on precision, if the result computes products in a lower one."""
+    entry: Mapping[str, Any] = report.get("precision", {})
+    if not entry.get("applied"):
+        return None
+    return {key: entry[key] for key in PRECISION["properties"]}
 
 
 @dataclass(frozen=True)
@@ -201,7 +216,7 @@ def _as_certified(
     """Compare again. Raises UserError where the outcome differs from the certified one."""
     check_comparable(before, after)
     seed = fresh_seed() if seed is None else seed
-    verdict = compare(before, after, seed=seed, budget=budget)
+    verdict = compare(as_lowered(before, body.get("precision")), after, seed=seed, budget=budget)
     stated = body["verdict"]
     if verdict.kind != stated["kind"]:
         raise UserError(
@@ -332,6 +347,7 @@ def _document(
         "seed": work.seed,
         "tolerance": work.tolerance,
         "versions": versions(),
+        **({} if work.precision is None else {"precision": work.precision}),
     }
     made = {"date": _now(), "seconds": verdict.seconds}
     return {"body": body, "body_sha256": body_hash(body), "made": made}

@@ -8,14 +8,15 @@ from ...passes.equivalence.verdict import ORDER
 
 FORMAT, VERSION = "isoform-certificate", 1
 # How a rule is known to hold (docs/trust.md). "verdict": nothing is claimed for the rule alone; the
-# comparison of the two programs is the evidence. That comparison uses no rule's proof.
-PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict"]
+# comparison of the two programs is the evidence. That comparison uses no rule's proof. "measured":
+# a precision was lowered, which keeps nothing equal.
+PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict", "measured"]
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def _object(optional: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {**properties, **(optional or {})},
         "required": list(properties),
         "additionalProperties": False,
     }
@@ -66,11 +67,23 @@ _VERDICT = _object(
     assumptions=_list(_object(name=_TEXT, statement=_TEXT)),
     reason=_TEXT,
 )
+_LOWERED = _list(_object(place=_TEXT, error=_VALUE))
+# Where the precision of products was lowered: the verdict is of the source after these passes.
+PRECISION = _object(
+    to=_TEXT,
+    bound=_NUMBER,
+    error=_NUMBER,
+    seeds=_list(_COUNT),
+    passes=_TEXT,
+    lowered=_LOWERED,
+    kept=_LOWERED,
+)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "isoform certificate",
     **_object(
         body=_object(
+            {"precision": PRECISION},
             format={"const": FORMAT},
             version={"const": VERSION},
             source=_MODEL,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# So many products whose precision was lowered are named; a report has all.
+_PRODUCTS = 8
+
 
 def explain(report: Mapping[str, Any]) -> str:
     """A report in words."""
@@ -28,6 +31,8 @@ def explain(report: Mapping[str, Any]) -> str:
         lines.append(_search_line(search, stages))
         lines += _applied_lines(search["strategy"], report["rewrites"])
     lines += algorithm_lines(report["rewrites"])
+    if "precision" in report:
+        lines += precision_lines(report["precision"])
     lines += _rejected_lines(report["rejected"])
     if "onnxruntime" in report:
         from ..checks.written_onnx import onnxruntime_line
@@ -105,6 +110,38 @@ def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
         for entry in found
         if entry["error"] is not None
     ]
+
+
+def precision_line(precision: Mapping[str, Any]) -> str:
+    """What was lowered, by how much outputs are off, and that it is another program."""
+    lowered, kept = len(precision["lowered"]), len(precision["kept"])
+    if lowered and not precision.get("applied", True):
+        ratio = f", it takes {precision['ratio']:.3f} of the time" if "ratio" in precision else ""
+        return f"precision: the program in {precision['to']} was not kept{ratio}"
+    if not lowered:
+        return f"precision: no product was lowered to {precision['to']} ({kept} looked at)"
+    seeds = ", ".join(map(str, precision["seeds"]))
+    on = f"inputs drawn with seeds {seeds}" if seeds else "the inputs given"
+    off = f"{precision['error']:.1e} on {on}, {precision['bound']:g} are allowed"
+    return (
+        f"not the same program: {lowered} of {lowered + kept} products are computed in "
+        f"{precision['to']}; outputs are off by {off}"
+    )
+
+
+def precision_lines(precision: Mapping[str, Any]) -> list[str]:
+    """The same, with the products and what each costs alone."""
+    lines = [precision_line(precision)]
+    if not precision.get("applied", True):
+        return lines
+    for what, rows in (("lowered", precision["lowered"]), ("kept", precision["kept"])):
+        worst = sorted(rows, key=lambda row: -float(row["error"]))
+        lines += [
+            f"  {what} {row['place']}: {float(row['error']):.1e} alone" for row in worst[:_PRODUCTS]
+        ]
+        if len(worst) > _PRODUCTS:
+            lines.append(f"  {what} {len(worst) - _PRODUCTS} more, each less")
+    return lines
 
 
 def milliseconds(seconds: float) -> str:

@@ -61,6 +61,15 @@ _GRAPH = {"anyOf": [{"type": "null"}, _object(nodes=_list(_NODE))]}
 _LEVEL = _object(before=_GRAPH, after=_GRAPH)
 _KERNEL = _object(place=_TEXT, kernel=_TEXT, seconds=_SECONDS)
 
+_ERROR: dict[str, Any] = {"type": ["number", "string"]}  # an infinity is text
+_ALONE = _list(_object(place=_TEXT, error=_ERROR))
+_PRECISION = _object(
+    to=_TEXT, bound=_SECONDS, error=_SECONDS, seeds=_list({"type": "integer"}),
+    lowered=_ALONE, kept=_ALONE, applied={"type": "boolean"},
+)  # fmt: skip
+
+_PRECISION["properties"] |= {"passes": _TEXT, "ratio": _SECONDS, "seconds": _SECONDS}
+
 REPORT: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "isoform report",
@@ -85,5 +94,6 @@ REPORT["properties"] |= {
     "version": {"const": VERSION},
     "onnxruntime": {"anyOf": [_object(note=_TEXT), _THERE]},
     "kernels": {"type": "object", "additionalProperties": _list(_KERNEL)},
+    "precision": _PRECISION,
     "levels": _object(graph=_LEVEL, algebra=_LEVEL, kernel=_LEVEL),
 }

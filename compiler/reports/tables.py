@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...dialects.errors import one_line
 from .changes import source_of
-from .in_words import STOPPED, by_reason, milliseconds
+from .in_words import STOPPED, by_reason, milliseconds, precision_line
 
 # Places of one row that are named; the others are counted.
 _NAMED = 2
@@ -30,6 +30,10 @@ def tables(report: Mapping[str, Any]) -> Group:
     found = (_rewrites(report), _searches(report), _rejected(report["rejected"]))
     for table in found:
         parts += [Text(), table] if table.row_count else []
+    if "precision" in report:
+        parts += [Text(), Text(one_line(precision_line(report["precision"])), "yellow")]
+        table = _products(report["precision"])
+        parts += [table] if table.row_count else []
     if "onnxruntime" in report:
         from ..checks.written_onnx import onnxruntime_line
 
@@ -63,6 +67,15 @@ def _rewrites(report: Mapping[str, Any]) -> Table:
         places = _places([entry["place"] for entry in entries])
         shown = milliseconds(gain) if gain else ""
         table.add_row(_cell(rule), str(len(entries)), shown, proof, places)
+    return table
+
+
+def _products(precision: Mapping[str, Any]) -> Table:
+    """The products whose precision could be lowered, and how far each alone puts outputs off."""
+    table = _table("product", "error alone", "became", right=(1,))
+    for became, rows in ((precision["to"], precision["lowered"]), ("as it was", precision["kept"])):
+        for row in rows:
+            table.add_row(_cell(_short(row["place"])), f"{float(row['error']):.1e}", became)
     return table
 
 

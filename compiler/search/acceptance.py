@@ -54,7 +54,7 @@ def accept(
     if graph_measured and (reason := _why_unmeasured(found.program, candidates[0], request.costs)):
         entry["reason"] = reason
         return
-    seconds = _seconds((found.program, *candidates), request)
+    seconds = program_seconds((found.program, *candidates), request)
     best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
@@ -156,7 +156,7 @@ def _of_ops(
     ]
 
 
-def _seconds(programs: Sequence[Program], request: ComparisonRequest) -> list[float]:
+def program_seconds(programs: Sequence[Program], request: ComparisonRequest) -> list[float]:
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
     if request.unmeasured is None:
         return measuring.measure_programs(

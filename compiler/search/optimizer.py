@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 from ...dialects.deadline import TimeIsUpError, check_time, paused, until
 from ...dialects.errors import UserError, say
 from ...dialects.floats import Allowed
-from ...dialects.program import Program, add_pipeline, provenance, where
+from ...dialects.program import Program, add_pipeline, pipeline_of, provenance, where
 from ...dialects.program_summary import price
 from ...lowering.targets import Target, target_named
 from ...passes.cost.costs import Costs, load_costs
@@ -41,9 +41,10 @@ from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
-from .acceptance import is_refused
+from .acceptance import is_refused, program_seconds
 from .answers import Answer, AnswerMemory
 from .bodies import search_with_bodies
+from .precision import Chosen, Precision, choose
 from .records import Comparison, ComparisonRequest, Searched, slower
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
@@ -178,6 +179,7 @@ def optimize(
     rules: tuple[Rule, ...] = (),
     pipeline: str = "",
     allow_unproved: bool = False,
+    precision: Precision | None = None,
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
@@ -192,17 +194,17 @@ def optimize(
     say(f"rewrite: {len(rewrites)} rewrites in {time.perf_counter() - started:.1f} s")
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
+    better, lowered, request = _lowered(program, better, precision, request, rewrites)
     found = _found(program, better, strategies, request, budget)
     searched, outcome = found.searched, found.comparison
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
-    refused = is_refused(outcome, changed)
-    if refused:
+    reason = _why_refused(program, better, outcome, lowered, request)
+    if refused := bool(reason):
         better = program.clone()
-        rejected.append({"rule": "all", "place": "main", "reason": outcome.refused})
-    comparing = {"compare": found.comparing, "compile": outcome.compiling}
-    stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
+        rejected.append({"rule": "all", "place": "main", "reason": reason})
+    stages = {"rewrite": rewritten - started, **searched.seconds, "compare": found.comparing}
     report = {
         **_asked(program, described, strategy),
         "seed": seed,
@@ -210,7 +212,7 @@ def optimize(
         "threads": threads,
         "elapsed_s": time.perf_counter() - started,
         "remembered": found.remembered,
-        "stages_s": stages,
+        "stages_s": {**stages, "compile": outcome.compiling},
         "stop_reason": _stop_reason(searched, outcome, changed),
         "cost": _cost(outcome, refused),
         "passes": [vars(step) for step in steps],
@@ -218,8 +220,9 @@ def optimize(
         "rejected": rejected,
         **searched.entries,
         "kernels": outcome.kernels,
+        **({} if lowered is None else {"precision": lowered.entry}),
         "verdict": {},
-        "message": _message(outcome, refused, changed or bool(outcome.algorithms)),
+        "message": _message(outcome, reason, changed or bool(outcome.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
 
@@ -308,6 +311,42 @@ def _rewrite(
     if level_of(program) != "graph":
         return [], []
     return _recorded(program, ",".join(_applicable(program, allowed)), costs)
+
+
+def _lowered(
+    program: Program,
+    better: Program,
+    precision: Precision | None,
+    request: ComparisonRequest,
+    rewrites: list[dict[str, Any]],
+) -> tuple[Program, Chosen | None, ComparisonRequest]:
+    """A program with products in lower precision, if that is faster and was asked for.
+
+    Args:
+        program: the source. The report's entry gets the passes that lead from it.
+        rewrites: of the report; what was done is added.
+
+    Returns:
+        The program, what was chosen, and the request: the time for this is no part of the budget.
+    """
+    if precision is None:
+        return better, None, request
+    started = time.perf_counter()
+    chosen = choose(better, precision, request.seed, request.options.threads)
+    if chosen.pipeline:
+        lowered, costs, allowed = better.clone(), request.costs, request.options.floats
+        made = _recorded(lowered, chosen.pipeline, costs)[1]
+        add_pipeline(lowered.module, chosen.pipeline)
+        own = pipeline_of(program.module)
+        passes = pipeline_of(lowered.module)
+        chosen.entry["passes"] = passes.removeprefix(f"{own}," if own else "")
+        again = _rewrite(lowered, costs, allowed)[1]
+        add_pipeline(lowered.module, ",".join(_applicable(lowered, allowed)))
+        if chosen.accept(*program_seconds((better, lowered), request)):
+            better = lowered
+            rewrites += [*({**entry, "proof": "measured"} for entry in made), *again]
+    seconds = chosen.entry["seconds"] = time.perf_counter() - started
+    return better, chosen, replace(request, end=request.end + seconds)
 
 
 def _recorded(
@@ -496,6 +535,19 @@ def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
     return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
 
 
+def _why_refused(
+    program: Program,
+    better: Program,
+    comparison: Comparison,
+    lowered: Chosen | None,
+    request: ComparisonRequest,
+) -> str:
+    """Why the result is not returned; empty where it is."""
+    changed = not program.module.is_structurally_equivalent(better.module)
+    reason = comparison.refused if is_refused(comparison, changed) else ""
+    return reason if lowered is None else lowered.settle(program, better, request, reason)
+
+
 def _cost(comparison: Comparison, refused: bool) -> dict[str, Any]:
     return {
         "before": comparison.before,
@@ -506,10 +558,12 @@ def _cost(comparison: Comparison, refused: bool) -> dict[str, Any]:
     }
 
 
-def _message(comparison: Comparison, refused: bool, changed: bool) -> str:
-    """The message to the user beside the numbers."""
+def _message(comparison: Comparison, refused: str, changed: bool) -> str:
+    """The message to the user beside the numbers; `refused` is why the result is not returned."""
     if comparison.missed is not None:
         return f"{'rewrites not kept' if changed else 'not measured'}: {comparison.note}"
+    if refused not in ("", comparison.refused):
+        return f"rewrites not kept: {refused}"
     if refused:
         ratio = comparison.after / comparison.tuned_input
         kernels = ", both with the kernels chosen for them" if comparison.kind == "measured" else ""
