@@ -167,17 +167,30 @@ def sampled(
     code: Code, x: NestBuffer, plane: Scalar, at: Sequence[Scalar], size: Sequence[int]
 ) -> Scalar:
     """A plane between its pixels; 0 beyond it."""
-    number = at[0].element
+    return between(code, x, plane, surrounding(code, at, size), at[0].element)
+
+
+def surrounding(code: Code, at: Sequence[Scalar], size: Sequence[int]) -> list[Tap]:
+    """The pixels around a place, each with its weight, and whether it is there."""
     taps: list[list[Tap]] = []
     for p, n in zip(at, size, strict=True):
         low = p.call("floor")
         t, first = p - low, low.to(i64)
         pair = ((first, 1 - t), (first + 1, t))
         taps.append([Tap(k, w, (k >= 0) & (k < n)) for k, w in pair])
+    return _corners(code, taps, strides_of(size))
+
+
+def between(
+    code: Code, x: NestBuffer, plane: Scalar, corners: Sequence[Tap], number: Attribute
+) -> Scalar:
+    """The weighted sum of a plane's pixels."""
     total = code.number(0.0, number)
-    for corner in _corners(code, taps, strides_of(size)):
-        assert corner.weight is not None and corner.good is not None
-        value = code.select(corner.good, x[plane + corner.place].to(number), 0.0)
+    for corner in corners:
+        assert corner.weight is not None
+        value = x[plane + corner.place].to(number)
+        if corner.good is not None:
+            value = code.select(corner.good, value, 0.0)
         total = total + value * corner.weight
     return total
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from xdsl.dialects.builtin import i1, i64
 
-from ...dialects.types import integer_range, is_float
+from ...dialects.types import Array, integer_range, is_float
 from .code import Code, Scalar
 from .node import KeptNode, NoNest
-from .sampling import computed, sampled
+from .sampling import between, computed, sampled, surrounding
 from .scatters import linear, nested, strides_of
 
 
@@ -144,6 +145,9 @@ def deform_conv(node: KeptNode) -> None:
     number, points, taps = computed(x.element), math.prod(out), math.prod(kernel)
     filters, depth = w.shape[0] // groups, w.shape[1]
     area, channels = math.prod(size), x.shape[1]
+    if _single_taps(node.known(1)) and bias is None:
+        _deform_columns(node, window, shifts)
+        return
     if depth * taps > 1 << 15:
         raise NoNest
     with code.stage(y.shape[0] * groups * points) as item:
@@ -178,6 +182,54 @@ def deform_conv(node: KeptNode) -> None:
             with code.loop(depth * taps) as k:
                 total.value = total.value + read[k] * w[filter_ * (depth * taps) + k].to(number)
             y[(batch * groups * filters + filter_) * points + place] = total.value.to(y.element)
+
+
+def _single_taps(weights: Array | None) -> bool:
+    """Whether filter c * taps + t gives what tap t reads of channel c."""
+    if weights is None or weights.shape[1] != 1:
+        return False
+    taps = math.prod(weights.shape[2:])
+    rows = weights.reshape(-1, taps)
+    return len(rows) % taps == 0 and np.array_equal(
+        rows, np.tile(np.eye(taps), (len(rows) // taps, 1))
+    )
+
+
+def _deform_columns(node: KeptNode, window: PoolWindow, shifts: int) -> None:
+    """What each tap reads of each channel: all channels read at the places of one offset."""
+    x, offset, y, code = node[0], node[2], node.result, node.code
+    mask = node[4] if node.has(4) else None
+    size, out, kernel = x.shape[2:], y.shape[2:], window.kernel
+    number, points, taps = computed(x.element), math.prod(out), math.prod(kernel)
+    area, channels = math.prod(size), x.shape[1]
+    each = channels // shifts
+    with code.stage(y.shape[0] * shifts * taps * points) as item:
+        place, row = item % points, item // points
+        tap, first = row % taps, row // taps  # of the images, and of the shifts in each
+        at, moved = unflattened(place, out), row * points + place
+        here = [
+            (p * s + t * d - b).to(number) + offset[(row * 2 + k) * points + place].to(number)
+            for k, (p, t, s, d, b) in enumerate(
+                zip(
+                    *(at, unflattened(tap, kernel), window.strides, window.dilations),
+                    window.begins,
+                    strict=True,
+                )
+            )
+        ]
+        corners = surrounding(code, here, size)
+        whole = code.number(True, i1)
+        for corner in corners:
+            assert corner.good is not None
+            whole = whole & corner.good
+        weight = None if mask is None else mask[moved].to(number)
+        # Most places are inside the image: their pixels are read without a question.
+        for asked, those in ((whole, [replace(k, good=None) for k in corners]), (~whole, corners)):
+            with code.when(asked), code.loop(each) as c:
+                channel = first * each + c
+                value = between(code, x, channel * area, those, number)
+                value = value if weight is None else value * weight
+                y[(channel * taps + tap) * points + place] = value.to(y.element)
 
 
 WRITERS = {"MaxPool": max_pool, "Col2Im": col2im, "DeformConv": deform_conv}

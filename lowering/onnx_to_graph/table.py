@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import (
     activations,
     contraction,
+    deformed,
     einsum,
     elementwise,
     indexing,
@@ -101,6 +102,7 @@ TABLE: dict[str, Converter] = {
     "Conv": contraction.conv,
     "ConvTranspose": contraction.conv_transpose,
     "Einsum": einsum.einsum,
+    "DeformConv": deformed.deform_conv,
     "Gemm": contraction.gemm,
     "MatMul": contraction.matmul,
     # quantised
