@@ -47,7 +47,7 @@ def _generate(arguments: Namespace) -> int:
     else:
         write_whole(arguments.output, rule_file(made))
     _tell(counts_table(made))
-    _tell(f"{len(made.rules)} rules in {time.monotonic() - started:.0f} s")
+    _tell(f"{len(made.rules)} rule(s) in {time.monotonic() - started:.0f} s")
     return 0
 
 
@@ -85,7 +85,7 @@ def _verify(arguments: Namespace) -> int:
             at = verdict.checked.wrong or "no instance: it applies nowhere that was tried"
             print(f"refuted {rule.name}: {at}")
         print(", ".join(f"{count} {proof}" for proof, count in counts.items()))
-        _tell(f"{len(rules)} rules in {time.monotonic() - started:.0f} s")
+        _tell(f"{len(rules)} rule(s) in {time.monotonic() - started:.0f} s")
     return 1 if bad else 0
 
 
