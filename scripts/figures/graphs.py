@@ -9,11 +9,10 @@ from xdsl.dialects.equivalence import ClassOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from figures.picture import LETTER, Picture
 from isoform.dialects.algebra import OnesOp, ScopeOp
 from isoform.dialects.graph import WeightOp
 from isoform.passes.reuse.select import ReusePlan
-
-from .picture import LETTER, Picture
 
 WIDTH, HEIGHT, ACROSS, DOWN = 164, 40, 12, 34
 
