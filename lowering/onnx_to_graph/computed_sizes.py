@@ -279,13 +279,31 @@ HANDLERS: Mapping[str, Handler] = {
     "Reshape": _reshape,
 }
 
-# Ops that padding does not bring here, but computed sizes do.
-SIZED = frozenset({"ConstantOfShape", "Expand", "Pad", "Range", "Reshape", "Slice", "Tile", "TopK"})
+# Ops that padding does not bring here, but computed sizes do, and which operands decide those.
+SIZED: Mapping[str, Sequence[int]] = {
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "Pad": (1,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Slice": (1, 2),
+    "Tile": (1,),
+    "TopK": (1,),
+}
+
+
+def decided_by_data(reading: Reading) -> bool:
+    """Whether data, beyond integer inputs, decide the sizes of a node's results."""
+    node = reading.node
+    places = [k for k in SIZED.get(node.op_type, ()) if node.has(k)]
+    return any(element_ranges(reading, k) is not None for k in places)
+
 
 __all__ = [
     "HANDLERS",
     "SIZED",
     "bounded_size",
+    "decided_by_data",
     "element_ranges",
     "known_ints",
     "open_places",

@@ -32,7 +32,7 @@ from .shaping import MAX_CONSTANT
 from .subgraphs import CallContext, Env, Importing
 from .unlike_branches import aligned
 from .value_ranges import ValueRange, range_of
-from .values import NotConstant, OnnxValue
+from .values import NeedsNumbers, NotConstant, OnnxValue
 
 # Ops whose work a branch is worth: without them both branches are computed, in one kernel with what
 # reads them. Ops that may fail on the other branch's data are in a branch of their own, too.
@@ -317,6 +317,10 @@ def _most_trips(
         NotConstant: inputs alone decide them.
     """
     count = node.value(0) if node.has(0) else None
+    first = node.known(1) if node.has(1) else np.asarray(True)
+    known = count is not None and count.is_known and first is not None and bool(first.all())
+    if importer.sizes.symbolic and not (known and _always(going)):
+        raise NeedsNumbers("data decide rows beside symbols", where=node.where)
     for k in (0, 1):
         if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges):
             raise _deciding(node) or AssertionError

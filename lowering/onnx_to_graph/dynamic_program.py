@@ -24,7 +24,7 @@ from .importer import imported
 from .loading import OnnxModel
 from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs, without_lengths
 from .tensor_data import element_of_number, type_name
-from .values import NotConstant
+from .values import NeedsNumbers, NotConstant
 
 if TYPE_CHECKING:
     from ...dialects.extents import Dims
@@ -195,7 +195,7 @@ class DynamicProgram(Program):
         except NotConstant:
             raise
         except Exception as error:  # code that takes numbers alone: it is imported for these
-            if in_debug_mode():
+            if in_debug_mode() and not isinstance(error, NeedsNumbers):
                 raise
             say(f"{self.source}: imported for each shape anew ({one_line(str(error))})")
             self._needs_numbers = True

@@ -12,7 +12,7 @@ from .node import OnnxNode
 from .padded import RULES, Reading, Ready, Sizes, follow
 from .subgraphs import CallContext, Importing
 from .value_ranges import EACH, ValueRange
-from .values import OnnxValue
+from .values import NeedsNumbers, OnnxValue
 
 _HANDLERS: Mapping[str, padded_ops.Handler] = {
     **padded_ops.HANDLERS,
@@ -28,9 +28,13 @@ def prepared(node: OnnxNode, sizes: Sizes) -> Ready | None:
         UserError: it does with padding, or with computed sizes, what has no form.
     """
     handler = _HANDLERS.get(node.op_type)
-    if handler is None or any(v is not None and is_symbolic(v.shape) for v in node.inputs):
+    if handler is None:
         return None
     reading = Reading(node, sizes)
+    if sizes.symbolic:
+        if reading.given or computed_sizes.decided_by_data(reading):
+            raise NeedsNumbers("data decide sizes beside symbols", where=node.where)
+        return None
     if not reading.given and node.op_type not in computed_sizes.SIZED:
         return None
     return handler(reading)
@@ -57,6 +61,8 @@ def results(
     if ready is not None:
         return _finished(importer, node, ready, plain)
     reading = Reading(node, importer.sizes)
+    if reading.given and importer.sizes.symbolic:
+        raise NeedsNumbers("data decide sizes beside symbols", where=node.where)
     if reading.given and node.op_type in sequences.HANDED_ON:
         return plain(node)
     if reading.given and node.op_type not in RULES:

@@ -54,7 +54,7 @@ from .shape_binding import (
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .tensor_data import element_of_number, reader, tensor_shape
-from .values import NotConstant, NotNative, OnnxValue
+from .values import NeedsNumbers, NotConstant, NotNative, OnnxValue
 
 if TYPE_CHECKING:
     from ...dialects.extents import ShapeEnv
@@ -153,7 +153,7 @@ class Importer:
         """An import into a separate program, which finds the types of a loop."""
         found = Importer(self.model, self.fixed, self.values)
         found.visited, found.undecided, found.unfit = self.visited, self.undecided, self.unfit
-        found.shape_env = self.shape_env
+        found.shape_env, found.sizes.symbolic = self.shape_env, self.sizes.symbolic
         return found
 
     def inside(self) -> Importer:
@@ -185,6 +185,7 @@ class Importer:
             raise UserError("a model of sequences is imported for their lengths")
         inputs = declared_inputs(graph)
         self.shape_env = ShapeEnv()
+        self.sizes.symbolic = True
         bound = symbolic_shapes(inputs, shapes, examples, self.shape_env)
         with self.shape_env.active():
             program = self._program(inputs, bound)
@@ -322,7 +323,7 @@ class Importer:
                 else:
                     plain = partial(self._results, domain=domain, env=env, scope=scope)
                     results = following.results(self, node, domain, scope, plain)
-        except NotConstant:
+        except (NotConstant, NeedsNumbers):
             raise
         except UserError as error:
             raise _located(error, proto) from error
@@ -448,7 +449,7 @@ class Importer:
         mark, recorded = self.mark()
         try:
             results = self.call_body(node, lambda n: functions.schema_body(n, domain), scope)
-        except NotConstant:
+        except (NotConstant, NeedsNumbers):
             raise
         except UserError:  # the body does not fit this use: the op may still run as opaque
             self.undo(mark, recorded)

@@ -38,10 +38,15 @@ Counts: TypeAlias = "dict[SSAValue, PaddedDim]"
 
 @dataclass
 class Sizes:
-    """What is known of sizes that data decide: the padding of values, the ranges of arguments."""
+    """What is known of sizes that data decide: the padding of values, the ranges of arguments.
+
+    Attributes:
+        symbolic: whether the program has symbolic dims, beside which nothing is padded.
+    """
 
     counts: Counts
     ranges: dict[SSAValue, ValueRange]
+    symbolic: bool = False
 
     def pad(self, value: SSAValue, rows: PaddedDim) -> None:
         """Note the padding of a value, unless all its rows always count."""

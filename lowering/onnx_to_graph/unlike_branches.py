@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects.types import element_of, shape_of
 from .padded import PaddedDim
 from .regions import SubgraphBody
+from .values import NeedsNumbers
 
 
 def aligned(
@@ -33,6 +34,8 @@ def aligned(
         dims |= {r.dim for r in rows if r is not None}
         if len(dims) > 1:
             return None
+        if dims and taken[0].importer.sizes.symbolic:
+            raise NeedsNumbers("branches differ in a dim, beside symbols")
         for body, value, own, into, numbers in zip(taken, pair, rows, found, counts, strict=True):
             if not dims:
                 into.append(value)

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects.builtin import i8, i64
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.dims import is_symbolic
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp
 from ...dialects.types import Array, element_of, is_bool, is_float, is_signed_int, shape_of
 
@@ -76,6 +77,8 @@ def _of_op(op: Operation, value: SSAValue, facts: Facts, depth: int) -> ValueRan
     if isinstance(op, ConstantOp):
         array = op.array().astype(np.float64)
         return ValueRange(array, array)
+    if any(is_symbolic(shape_of(v)) for v in (*op.operands, *op.results)):
+        return None
     if isinstance(op, OpaqueOp):
         return _of_kept(op, value)
     if not isinstance(op, GraphOp):

@@ -48,6 +48,10 @@ class NotConstant(UserError):
         self.value = value
 
 
+class NeedsNumbers(UserError):
+    """Data decide sizes beside dims that are symbols: the model is imported for each shape."""
+
+
 class OnnxValue:
     """One ONNX value. `element` is None for types that exist only as known data (strings).
 

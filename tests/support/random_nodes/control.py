@@ -17,7 +17,7 @@ from support.random_nodes.draw import Draw
 from support.random_nodes.sized import listed, sized
 
 SIZE = 4
-_UNARY = ("Neg", "Abs", "Tanh", "Relu", "Sigmoid", "Cos")
+_UNARY = ("Neg", "Abs", "Tanh", "Relu", "Softsign", "Cos")
 _BINARY = ("Add", "Sub", "Mul", "Max", "Min")
 
 

@@ -14,7 +14,7 @@ from onnx import helper
 if TYPE_CHECKING:
     from support.random_nodes.control import Body
 
-_ELEMENTWISE = ("Neg", "Abs", "Tanh", "Exp", "Sigmoid", "Identity", "Relu", "Cos")
+_ELEMENTWISE = ("Neg", "Abs", "Tanh", "Exp", "Softsign", "Identity", "Relu", "Cos")
 
 
 def ints(body: Body, *values: int) -> str:
