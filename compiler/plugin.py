@@ -25,11 +25,12 @@ from ..dialects.errors import UserError, one_line
 if TYPE_CHECKING:
     from ..lowering.algebra_to_kernel.table import LibraryKernel
     from ..lowering.targets import Target as Machine
+    from .search.strategies import Strategy
 
 T = TypeVar("T")
 
 PLUGIN_MODULE = "isoform_plugin_"
-LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS", "MACHINES")
+LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS", "MACHINES", "STRATEGIES")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Plugin:
     targets: tuple[type[Target], ...]
     kernels: tuple[LibraryKernel, ...] = ()
     machines: tuple[Machine, ...] = ()
+    strategies: tuple[Strategy, ...] = ()
 
 
 def load_plugin(path: str) -> Plugin:
@@ -64,6 +66,7 @@ def load_plugin(path: str) -> Plugin:
         _classes(module, "TARGETS", Target, path),
         _kernels(module, path),
         _machines(module, path),
+        _strategies(module, path),
     )
 
 
@@ -83,15 +86,28 @@ def _machines(module: ModuleType, path: str) -> tuple[Machine, ...]:
     return _instances(module, "MACHINES", Machine, path)
 
 
+def _strategies(module: ModuleType, path: str) -> tuple[Strategy, ...]:
+    if not hasattr(module, "STRATEGIES"):
+        return ()
+    from .search.strategies import Strategy
+
+    return _instances(module, "STRATEGIES", Strategy, path)
+
+
 @contextmanager
 def kernels_of(plugins: Sequence[Plugin]) -> Generator[None]:
-    """Register the library kernels and machines of these plug-ins in the block.
+    """Register the library kernels, machines and searches of these plug-ins in the block.
 
     Raises: UserError where a machine's name is taken.
     """
     kernels = [kernel for plugin in plugins for kernel in plugin.kernels]
     machines = [machine for plugin in plugins for machine in plugin.machines]
+    strategies = [strategy for plugin in plugins for strategy in plugin.strategies]
     with ExitStack() as stack:
+        if strategies:
+            from .search.strategies import adding_strategies
+
+            stack.enter_context(adding_strategies(strategies))
         if kernels:
             from ..lowering.algebra_to_kernel.table import adding
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from ...dialects.deadline import TimeIsUpError, until
-from ...dialects.errors import say
+from ...dialects.errors import UserError, say
 from ...dialects.program import Program
 from ...passes.margins import MEASURE
 from ...passes.search_result import SearchResult
@@ -16,7 +17,8 @@ from ..targets.levels import level_of
 from . import measuring
 from .acceptance import UNMEASURED, accept, search_entry
 from .records import ComparisonRequest, Searched
-from .strategies import Strategy
+from .strategies import Strategy, is_added
+from .user_passes import compared
 
 # Why a search did not begin.
 OUT_OF_TIME = "the time was spent"
@@ -55,6 +57,8 @@ def run_searches(
         try:
             with until(request.wall(request.end)):
                 result = strategy.search(found.program, request.costs, limits, measure)
+                if is_added(strategy):
+                    result = _proved(strategy, found.program, result, limits.seconds)
             # A search may use all of its share; what it found is still priced, in half of the rest.
             with until(request.wall((end + request.end) / 2)):
                 accept(found, strategy, result, request)
@@ -69,6 +73,24 @@ def run_searches(
         if found.stop_reason == "interrupted":
             break
     return found
+
+
+def _proved(
+    strategy: Strategy, given: Program, result: SearchResult, seconds: float
+) -> SearchResult:
+    """The result of a plug-in's search, where it computes the same.
+
+    Raises:
+        UserError: it computes something else, or nobody knows whether it does.
+    """
+    verdict = compared(given, result.program, seconds)
+    if verdict is None:
+        return replace(result, alternatives=[])
+    raise UserError(
+        f"strategy '{strategy.name}': {verdict.reason or 'it computes something else'}",
+        expected="a program that is proved to compute the same",
+        found=verdict.kind,
+    )
 
 
 def _outcome(found: Searched, name: str) -> str:

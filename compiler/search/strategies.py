@@ -5,6 +5,9 @@ folder of passes/, and add its line to `STRATEGIES` below, at its place in the o
 
     Strategy("substitute", "graph", 1.0, plain("passes.substitution.strategy:search"), GUARDED),
 
+A plug-in lists its own as `STRATEGIES` (docs/adding-a-search.md); what they find is compared with
+what they were given.
+
 That is all. `optimize` calls it with the best program so far and its share of the budget, measures
 the result against that program where the target runs here, keeps the faster one, and reports. A
 search that measures parts itself takes a fourth argument, a `Measure`, and is listed with
@@ -13,7 +16,9 @@ search that measures parts itself takes a fourth argument, a `Measure`, and is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -96,6 +101,36 @@ STRATEGIES: tuple[Strategy, ...] = (
 )
 
 
+_ADDED: ContextVar[tuple[Strategy, ...]] = ContextVar("strategies", default=())
+
+
+@contextmanager
+def adding_strategies(added: Sequence[Strategy]) -> Generator[None]:
+    """Add the searches of a plug-in in the block.
+
+    Raises:
+        UserError: a name is taken.
+    """
+    for strategy in added:
+        if strategy.name in (EVERY, *(s.name for s in known_strategies())):
+            raise UserError(f"there is already a strategy '{strategy.name}'")
+    token = _ADDED.set((*_ADDED.get(), *added))
+    try:
+        yield
+    finally:
+        _ADDED.reset(token)
+
+
+def known_strategies() -> tuple[Strategy, ...]:
+    """Ours and those of plug-ins in use; those of the graph level first, since others leave it."""
+    return tuple(sorted((*STRATEGIES, *_ADDED.get()), key=lambda s: s.level != "graph"))
+
+
+def is_added(strategy: Strategy) -> bool:
+    """Whether a plug-in has it: what it finds is not trusted."""
+    return strategy in _ADDED.get()
+
+
 def chosen(name: str, level: str, measured: bool = True) -> tuple[Strategy, ...]:
     """The strategies that names select, limited to those that keep a program at `level`.
 
@@ -107,13 +142,14 @@ def chosen(name: str, level: str, measured: bool = True) -> tuple[Strategy, ...]
     Raises:
         UserError: a name is unknown.
     """
-    known = tuple(s.name for s in STRATEGIES)
+    strategies = known_strategies()
+    known = tuple(s.name for s in strategies)
     names = [part.strip() for part in name.split(",")]
     for part in names:
         if part != EVERY and part not in known:
             _refuse(part, (EVERY, *known))
-    every = [s for s in STRATEGIES if (s.by_default if measured else s.where_modelled)]
-    found = tuple(s for s in STRATEGIES if s.name in names or (EVERY in names and s in every))
+    every = [s for s in strategies if (s.by_default if measured else s.where_modelled)]
+    found = tuple(s for s in strategies if s.name in names or (EVERY in names and s in every))
     return tuple(s for s in found if level != "graph" or s.level == "graph")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.errors import UserError
 from ...dialects.program import Program
-from ...passes.equivalence import compare
+from ...passes.equivalence import Verdict, compare
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,8 @@ class UserPasses:
         Raises:
             UserError: it computes something else, or nobody knows whether it does.
         """
-        if given.module.is_structurally_equivalent(made.module):
-            return
-        verdict = compare(given, made, budget=self.seconds)
-        if verdict.is_equal or (verdict.kind == "unknown" and self.allow_unproved):
+        verdict = compared(given, made, self.seconds)
+        if verdict is None or (verdict.kind == "unknown" and self.allow_unproved):
             return
         if verdict.kind == "unknown":
             raise UserError(
@@ -44,3 +42,11 @@ class UserPasses:
             f"--pipeline '{self.pipeline}' makes a program that computes something else",
             hint="isoform bisect finds the first pass and rewrite that does",
         )
+
+
+def compared(given: Program, made: Program, seconds: float) -> Verdict | None:
+    """The verdict on what a user's code made of a program; None where it computes the same."""
+    if given.module.is_structurally_equivalent(made.module):
+        return None
+    verdict = compare(given, made, budget=seconds)
+    return None if verdict.is_equal else verdict

@@ -159,3 +159,24 @@ def test_a_machine_is_known_while_its_plug_in_is_in_use() -> None:
     Path("wrong.py").write_text("MACHINES = [3]\n")
     with pytest.raises(UserError, match="MACHINES holds 3"), using(["wrong.py"]):
         pass
+
+
+def test_a_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it finds is kept where it is proved to compute the same, and refused where it is not."""
+    Path("chain.mlir").write_text(
+        "func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x1xf32>)"
+        " -> tensor<64x1xf32> {\n  %p = graph.matmul %a, %b : tensor<64x64xf32>\n"
+        "  %y = graph.matmul %p, %c : tensor<64x1xf32>\n  func.return %y : tensor<64x1xf32>\n}\n"
+    )
+    flags = ["--strategy", "reorder", "--target", "h100", "--budget", "5", "--emit", "graph"]
+    command = ["optimize", "chain.mlir", "-o", "out.mlir", *flags]
+    assert cli.main([*command, "--plugin", example("custom_search.py")]) == 0
+    assert "graph.matmul %b, %c" in Path("out.mlir").read_text()
+    text = Path(example("custom_search.py")).read_text()
+    Path("wrong.py").write_text(text.replace("MatmulOp(inner.b, op.b)", "MatmulOp(inner.a, op.b)"))
+    Path("out.mlir").unlink()
+    capsys.readouterr()
+    assert cli.main([*command, "--plugin", "wrong.py"]) == 1
+    assert "expected a program that is proved to compute the same" in capsys.readouterr().err
+    assert not Path("out.mlir").exists()
+    assert cli.main([*command]) == 1, "the plug-in is gone"
