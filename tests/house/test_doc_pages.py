@@ -11,7 +11,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 LINKING = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 RESULTS = sorted((DOCS / "results").glob("*.md"))
-SHORT_GUIDES = ("cpu", "derivation", "partial-equivalence", "saturation", "substitutions")
+# Reference pages, which list all of something.
+LONG = ("certificate", "commands", "derivation-rules")
+SHORT_GUIDES = sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in LONG)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([\w-]+))?\)")
 # Date, machine, commit, and the command, or that none was kept.
 PROVENANCE = re.compile(

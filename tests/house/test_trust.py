@@ -1,4 +1,4 @@
-"""docs/trust.md: each claim names a test that is there, and its numbers are those of the code."""
+"""docs/trust.md, equality.md: each claim names a test, and the numbers are those of the code."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from isoform.passes.equivalence.translate import MOST_KNOWN
 from isoform.passes.equivalence.verdict import MOST_ULPS
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "trust.md").read_text()
+TEXT = "\n".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("equality", "trust"))
 TABLE = TEXT.split("## Each claim and its test")[1]
 
 
