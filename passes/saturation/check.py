@@ -3,7 +3,7 @@
 An e-node is in its class because an instance of a rule put it there, or because congruence did. So
 each instance is stated as two programs, left side and right side over free inputs of the classes'
 shapes, and the equivalence engine compares them: exactly, at every position, on shapes that it
-shrinks as far as its theorem allows (docs/equality.md). Instances with equal shapes and attributes are
+shrinks as far as its theorem allows (docs/trust.md). Instances with equal shapes and attributes are
 one question. `evaluate` is the other half, for small programs: it computes every class once and
 every e-node from the classes of its operands, and so also covers congruence and this package.
 """
