@@ -222,7 +222,7 @@ def optimize(
         "kernels": outcome.kernels,
         **({} if lowered is None else {"precision": lowered.entry}),
         "verdict": {},
-        "message": _message(outcome, reason, changed or bool(outcome.algorithms)),
+        "message": _message(outcome, reason, changed, searched.nothing),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
 
@@ -558,8 +558,14 @@ def _cost(comparison: Comparison, refused: bool) -> dict[str, Any]:
     }
 
 
-def _message(comparison: Comparison, refused: str, changed: bool) -> str:
-    """The message to the user beside the numbers; `refused` is why the result is not returned."""
+def _message(comparison: Comparison, refused: str, changed: bool, nothing: str) -> str:
+    """The message to the user beside the numbers.
+
+    Args:
+        refused: why the result is not returned.
+        nothing: what is said where nothing was found.
+    """
+    changed = changed or bool(comparison.algorithms)
     if comparison.missed is not None:
         return f"{'rewrites not kept' if changed else 'not measured'}: {comparison.note}"
     if refused not in ("", comparison.refused):
@@ -569,5 +575,5 @@ def _message(comparison: Comparison, refused: str, changed: bool) -> str:
         kernels = ", both with the kernels chosen for them" if comparison.kind == "measured" else ""
         return f"rewrites not kept: {comparison.kind} {ratio:.3f}x as slow as the input{kernels}"
     if not changed:
-        return "no gain found: no rewrite applies"
+        return nothing
     return f"not measured: {comparison.note}" if comparison.note else ""

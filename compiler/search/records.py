@@ -83,6 +83,14 @@ class Searched:
         return {"searches": self.searches, "refused": refused}
 
     @property
+    def nothing(self) -> str:
+        """What is said where nothing was found: whether it was looked for to the end."""
+        cut = [search["strategy"] for search in self.searches if search["stop_reason"] == "time"]
+        if not cut:
+            return "no gain found: no rewrite applies"
+        return f"no gain found in the time that {', '.join(cut)} had: --budget gives more"
+
+    @property
     def stop_reason(self) -> str:
         """Why the first search that did not finish stopped, "finished" where all did.
 

@@ -10,6 +10,7 @@ import isoform
 from isoform.compiler import api
 from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.frontends.program_file import used_weights
+from isoform.compiler.search.records import Searched
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
@@ -208,6 +209,17 @@ def test_nothing_to_rewrite_is_said() -> None:
     better = isoform.optimize(b.build(), target="v100", strategy="derive")
     assert better.report["stop_reason"] == "no gain found"
     assert "no rewrite applies" in better.report["message"]
+
+
+def test_a_search_that_ended_early_does_not_say_that_nothing_applies() -> None:
+    entries = [
+        {"strategy": "saturate", "stop_reason": "finished"},
+        {"strategy": "derive", "stop_reason": "time"},
+    ]
+    searched = Searched(conv_net(), searches=entries)
+    assert searched.nothing == "no gain found in the time that derive had: --budget gives more"
+    searched.searches.pop()
+    assert searched.nothing == "no gain found: no rewrite applies"
 
 
 def test_the_result_is_the_same_every_time() -> None:
