@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from export_networks import NETWORKS, First, Made
+from export_networks import NETWORKS, First, Made, Yolo
+from pair_models import seeded
 from torch import Tensor, nn
 
 TEXT = {"vocab_size": 1000}
@@ -37,6 +38,7 @@ def vision(name: str, size: int) -> Made:
 
     if "cnn" in name or "ssd" in name:
         made = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None)
+        seeded(made)  # as they begin, all boxes have one score
     else:
         made = getattr(torchvision.models, name)(weights=None)
     return made, {"image": torch.rand(1, 3, size, size)}
@@ -111,6 +113,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "wav2vec2": wav2vec2,
     "bert": bert,
     **NETWORKS,
+    "yolo": lambda: (seeded(Yolo()), {"image": torch.rand(1, 3, 320, 320)}),
 }
 EXPORTERS = ("script", "dynamo")
 

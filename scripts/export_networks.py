@@ -206,7 +206,6 @@ def tagger() -> Made:
 
 
 NETWORKS: dict[str, Callable[[], Made]] = {
-    "yolo": lambda: (Yolo(), {"image": torch.rand(1, 3, 320, 320)}),
     "lstm-tagger": tagger,
     "gru-speech": lambda: (Speech(), {"sound": torch.randn(1, 80, 400)}),
     "tacotron": lambda: (torch.jit.script(Voice()), {"ids": torch.randint(0, 40, (1, 24))}),

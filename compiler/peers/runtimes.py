@@ -61,11 +61,16 @@ def onnxruntime_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array])
         options.add_free_dimension_override_by_name(name, size)
     providers = ["CPUExecutionProvider"]
     session = _refusing("onnxruntime", ort.InferenceSession, str(model.path), options, providers)
-    named, wanted = dict(feeds), model.program.output_names
+    named, wanted = dict(feeds), _own_outputs(model.program)
     bound = ", ".join(f"{name} = {size}" for name, size in sorted(model.free_dims.items()))
     settings = "ORT_ENABLE_ALL" + (f", {bound}" if bound else "")
     run = partial(session.run, wanted, named)
     return Peer("onnxruntime", ort.__version__, run, model.label, settings)
+
+
+def _own_outputs(program: Program) -> list[str]:
+    """The outputs that the file has, without isoform's numbers of rows beside them."""
+    return [name for name in program.output_names if name not in program.cuts]
 
 
 def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
@@ -88,7 +93,7 @@ def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) ->
 
     def run() -> Outputs:
         found = request.infer(named)
-        return [found[name] for name in program.output_names]
+        return [found[name] for name in _own_outputs(program)]
 
     version = openvino.__version__.partition("-")[0]
     return Peer("openvino", version, run, model.label, "latency hint, f32")

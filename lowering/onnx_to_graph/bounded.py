@@ -22,13 +22,19 @@ from .padded import Counts, PaddedDim
 from .values import OnnxValue
 
 
-def convert(node: OnnxNode, opsets: Mapping[str, int], counts: Counts) -> Sequence[SSAValue] | None:
-    """The padded results of an op whose sizes depend on data; None for any other node."""
+def convert(
+    node: OnnxNode, opsets: Mapping[str, int], counts: Counts, inside: bool
+) -> Sequence[SSAValue] | None:
+    """The padded results of an op whose sizes depend on data; None for any other node.
+
+    Args:
+        inside: whether the node is in a body, where no argument is an input of the program.
+    """
     if node.op_type not in ("Compress", "NonMaxSuppression", "NonZero", "Unique"):
         return None
     deciding = node.value(1 if node.op_type == "Compress" else 0)
     reads = node.op_type in ("Compress", "NonZero")
-    if deciding.is_readable or (reads and not _is_computed(deciding)):
+    if deciding.is_readable or (reads and not inside and not _is_computed(deciding)):
         return None  # known, or an input that a session reads as it comes
     types, dims = _types(node)
     proto = onnx.NodeProto.FromString(node.proto.SerializeToString())

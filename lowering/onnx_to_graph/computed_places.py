@@ -43,11 +43,16 @@ def _slice(reading: Reading) -> Ready | None:
     axes = node.constant_ints(3, "axes") if node.has(3) else list(range(number))
     steps = node.constant_ints(4, "steps") if node.has(4) else [1] * number
     axes = [node.axis(a, reading.rank(0)) for a in axes]
+
+    def whole(axis: int, j: int) -> bool:
+        first, (last, _) = ends[0][j], ends[1][j]
+        return first == (0, 0) and last >= node.shape(0)[axis] and steps[j] == 1
+
     moving = [
         j
         for j, axis in enumerate(axes)
         if any(low != high for low, high in (ends[0][j], ends[1][j]))
-        or (rows is not None and axis == rows.dim)
+        or (rows is not None and axis == rows.dim and not whole(axis, j))
     ]
     if not moving:
         fixed = {1 + k: known_ints([low for low, _ in ends[k]]) for k in (0, 1)}

@@ -134,6 +134,7 @@ class Importer:
     ):
         self.model = model
         self.fixed = fixed
+        self.is_body = False  # then its arguments are no inputs of the program
         self.values = values or {}
         self.optional = {n: p for n, p in overridable(model).items() if n not in fixed}
         self.build = GraphBuilder()
@@ -152,6 +153,7 @@ class Importer:
     def apart(self) -> Importer:
         """An import into a separate program, which finds the types of a loop."""
         found = Importer(self.model, self.fixed, self.values)
+        found.is_body = self.is_body
         found.visited, found.undecided, found.unfit = self.visited, self.undecided, self.unfit
         found.shape_env, found.sizes.symbolic = self.shape_env, self.sizes.symbolic
         return found
@@ -160,6 +162,7 @@ class Importer:
         """An import of a body, whose weights are this program's."""
         found = self.apart()
         found.build, found._weight_names = self.build.inside(), self._weight_names
+        found.is_body = True
         return found
 
     def is_padded(self, value: SSAValue | None) -> bool:
@@ -373,7 +376,7 @@ class Importer:
         if folded is not None:
             self.record(node, "folded")
             return folded
-        if domain == "" and (kept := bounded.convert(node, scope.opsets, self.sizes.counts)):
+        if domain == "" and (kept := self._bounded(node, scope)):
             return self._kept(node, kept)
         if domain == "" and (found := self._convert(node)) is not None:
             return found
@@ -383,6 +386,9 @@ class Importer:
             return found
         values = opaque.keep(node, domain, scope.opsets)
         return self._kept(node, values)
+
+    def _bounded(self, node: OnnxNode, scope: CallContext) -> Sequence[SSAValue] | None:
+        return bounded.convert(node, scope.opsets, self.sizes.counts, self.is_body)
 
     def _kept(self, node: OnnxNode, values: Sequence[SSAValue]) -> list[OnnxValue]:
         """Note the outcome of a kept node."""

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import onnx
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.graph import ConstantOp, GraphOp
+from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp
+from ...dialects.opaque import RANDOM_NODES
 from ...dialects.types import element_of, shape_of, to_numpy
 from .node import OnnxNode
 from .value_ranges import ValueRange, range_of
@@ -168,21 +170,50 @@ def greatest(x: SSAValue) -> Any:
     return math.inf if kind.kind not in "iub" else 1 if kind.kind == "b" else np.iinfo(kind).max
 
 
-def same_count(a: SSAValue, b: SSAValue, depth: int = 16) -> bool:
+def same_count(a: SSAValue, b: SSAValue) -> bool:
     """Whether two numbers of rows are one: computed alike from the same."""
-    (a, first), (b, second) = _origin(a), _origin(b)
-    if a is b or first != second or depth == 0:
-        return a is b and first == second
-    mine, other = a.owner, b.owner
-    if isinstance(mine, ConstantOp) and isinstance(other, ConstantOp):
-        return mine.data == other.data
-    if not (isinstance(mine, GraphOp) and isinstance(other, GraphOp)):
+    waiting, seen = [(a, b)], set[tuple[SSAValue, SSAValue]]()
+    while waiting:
+        pair = waiting.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        (x, first), (y, second) = map(_origin, pair)
+        if first != second:
+            return False
+        if x is y:
+            continue
+        mine, other = x.owner, y.owner
+        if not (isinstance(mine, Operation) and isinstance(other, Operation)):
+            return False
+        if not _alike(mine, other) or mine.results.index(x) != other.results.index(y):
+            return False
+        waiting += zip(mine.operands, other.operands, strict=True)
+    return True
+
+
+def _alike(a: Operation, b: Operation) -> bool:
+    """Whether two ops give the same of the same operands."""
+    if a.name != b.name or len(a.operands) != len(b.operands):
         return False
-    return (
-        (mine.name, mine.properties, a.type) == (other.name, other.properties, b.type)
-        and len(mine.operands) == len(other.operands)
-        and all(map(lambda v, w: same_count(v, w, depth - 1), mine.operands, other.operands))
-    )
+    if [v.type for v in a.results] != [v.type for v in b.results]:
+        return False
+    if isinstance(a, OpaqueOp) and isinstance(b, OpaqueOp):
+        return same_node(a, b)
+    return isinstance(a, GraphOp | ConstantOp) and a.properties == b.properties
+
+
+def same_node(a: OpaqueOp, b: OpaqueOp) -> bool:
+    """Whether two kept nodes give the same of the same operands: exporters write some twice."""
+    if a.op_type.data in RANDOM_NODES or a.opset != b.opset:
+        return False
+    first, second = (onnx.NodeProto.FromString(bytes.fromhex(op.node.data)) for op in (a, b))
+    for proto in (first, second):
+        proto.input[:] = ["_" if name else "" for name in proto.input]
+        proto.output[:] = ["_" if name else "" for name in proto.output]
+        for told in ("name", "doc_string", "metadata_props"):
+            proto.ClearField(told)
+    return first == second
 
 
 def _origin(value: SSAValue) -> tuple[SSAValue, int]:

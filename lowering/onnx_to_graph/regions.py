@@ -24,7 +24,7 @@ from ...dialects.types import Tensor, element_of, is_float, shape_of, tensor, te
 from ...dialects.weights_only import depends_on_weights_only, is_source
 from .hoisting import hoisted
 from .node import OnnxNode
-from .padded import PaddedDim
+from .padded import PaddedDim, same_count
 from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .value_ranges import EACH, ValueRange, range_of
@@ -47,7 +47,7 @@ class BodyBuilder:
     def __init__(self, build: GraphBuilder) -> None:
         self.build = build
         self.captured: list[SSAValue] = []
-        self._inside: dict[SSAValue, SSAValue] = {}
+        self._copies: dict[SSAValue, SSAValue | None] = {}  # None of values that data decide
         self._arguments: dict[SSAValue, SSAValue] = {}
 
     def argument(self, type_: Tensor, name: str) -> SSAValue:
@@ -57,9 +57,7 @@ class BodyBuilder:
 
     def capture(self, value: SSAValue) -> SSAValue:
         """An outside value inside the body; what depends on weights alone is computed there."""
-        if value not in self._inside:
-            self._inside[value] = self._copied(value) or self._captured(value)
-        return self._inside[value]
+        return self._copied(value) or self._captured(value)
 
     def hoist(self, build: GraphBuilder, results: Sequence[SSAValue]) -> list[SSAValue]:
         """Move out what is the same in all iterations; returns the results of the body then."""
@@ -127,20 +125,28 @@ class BodyBuilder:
 
     def _copied(self, value: SSAValue) -> SSAValue | None:
         """A copy of the ops that make a weights-only value; None of any other."""
-        op = value.owner
-        if value in self._inside:
-            return self._inside[value]
-        if not isinstance(op, Operation):
-            return None
-        if not is_source(op):
-            operands = [self._copied(v) for v in op.operands]
-            known = {v for v, made in zip(op.operands, operands, strict=True) if made is not None}
-            if not depends_on_weights_only(op, known):
-                return None
-        copy = op.clone({v: self._inside[v] for v in op.operands})
+        stack = [value]
+        while stack:
+            op = stack[-1].owner
+            if stack[-1] in self._copies:
+                stack.pop()
+            elif not isinstance(op, Operation):
+                self._copies[stack.pop()] = None
+            elif waiting := [v for v in op.operands if v not in self._copies]:
+                stack += waiting
+            else:
+                self._copy(op)
+        return self._copies[value]
+
+    def _copy(self, op: Operation) -> None:
+        """Copy an op if its operands are copied and nothing else decides its results."""
+        known = {v: made for v in op.operands if (made := self._copies[v]) is not None}
+        if not is_source(op) and not depends_on_weights_only(op, set(known)):
+            self._copies.update(dict.fromkeys(op.results))
+            return
+        copy = op.clone(dict(known))
         self.build.block.add_op(copy)
-        self._inside.update(zip(op.results, copy.results, strict=True))
-        return self._inside[value]
+        self._copies.update(zip(op.results, copy.results, strict=True))
 
 
 @dataclass
@@ -272,7 +278,8 @@ class SubgraphBody:
         outer, own = self._outer.sizes, self.importer.sizes
         rows = outer.counts.get(value)
         if rows is not None:
-            count = self.body.capture(rows.count)
+            known = (v for v in self.body.captured if same_count(v, rows.count))
+            count = self.body.capture(next(known, rows.count))
             own.counts[inside] = PaddedDim(rows.dim, count)
             self._note(rows.count, count)
         small = math.prod(shape_of(value)) <= EACH and not is_float(element_of(value))

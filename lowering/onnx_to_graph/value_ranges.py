@@ -218,6 +218,18 @@ def _sum(op: GraphOp, given: list[ValueRange]) -> ValueRange:
     return given[0].all().each(lambda a: a * count)
 
 
+def _extremum(function: Callable[..., Array]) -> _Rule:
+    """The least of the least and of the greatest numbers, where each element's are known."""
+
+    def rule(op: GraphOp, given: list[ValueRange]) -> ValueRange:
+        if math.prod(shape_of(op.operands[0])) > EACH:
+            return given[0].all()
+        axes, keep = tuple(op.ints("axes")), op.value("keep_dims")
+        return _full(op, 0, given[0]).each(lambda a: function(a, axis=axes, keepdims=keep))
+
+    return rule
+
+
 def _where(op: GraphOp, given: list[ValueRange]) -> ValueRange:
     return ValueRange(
         np.minimum(given[1].low, given[2].low), np.maximum(given[1].high, given[2].high)
@@ -247,10 +259,9 @@ _RULES: dict[str, _Rule] = {
     "graph.cast": _cast,
     "graph.where": _where,
     "graph.reduce_sum": _sum,
-    **dict.fromkeys(
-        ("graph.reduce_max", "graph.reduce_min", "graph.reduce_mean"),
-        lambda op, given: given[0].all(),
-    ),
+    "graph.reduce_max": _extremum(np.max),
+    "graph.reduce_min": _extremum(np.min),
+    "graph.reduce_mean": lambda op, given: given[0].all(),
 }
 _MADE: dict[str, Callable[[GraphOp], ValueRange]] = {
     "graph.arg_max": lambda op: ValueRange.of(0, max(shape_of(op.operands[0]))),

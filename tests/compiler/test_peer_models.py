@@ -68,6 +68,19 @@ def test_dims_that_an_exporter_calls_unknown_are_not_one_dim(tmp_path: Path) -> 
     assert found[0].shape == (4, 3)
 
 
+def test_peers_have_no_numbers_of_rows_beside_outputs_that_data_size(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4] x) => (int64[1, n] y) { a = Relu(x)  y = NonZero(a) }"""
+    path = tmp_path / "sized.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    program = api.load(path)
+    assert program.output_names == ["y", "y.count"]
+    feeds = draw_inputs(program, 0)
+    with peer_model(program, path) as model, api.compile(program, threads=1) as session:
+        (found,) = peers.onnxruntime_peer(model, 1, feeds).run()
+        np.testing.assert_array_equal(found, session.run(None, feeds)[0])
+
+
 def test_a_program_without_a_file_is_exported_and_labelled_so() -> None:
     program = zoo.build("dcgan")
     with peer_model(program, "zoo:dcgan") as model:

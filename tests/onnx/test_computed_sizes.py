@@ -45,6 +45,11 @@ OF_ROWS = {
                         "(naughts, e) u = Pad(v, p) y = Exp(u)"),
     "chosen twice": ("float[n]", "b = Greater(v, single_half) y = Compress <axis = 0> (v, b)"),
     "flat": ("int64[n]", "y = Reshape(t, minus1)"),
+    "read twice": ("float[n]", "q2 = NonZero(a) t2 = Transpose(q2) v2 = GatherND(a, t2) "
+                   "y = Add(v, v2)"),
+    "all of them": ("float[n]", "w = Slice(v, naughts, far, naughts) y = Add(v, w)"),
+    "two at most": ("float[n]", "s = Shape(v) c = Concat <axis = 0> (two, s) m = ReduceMin(c) "
+                    "u, i = TopK(v, m) y = Slice(u, naughts, far)"),
     "a centre": ("float[n]", "u = ReduceMean(v) y = Sub(v, u)"),
 }  # fmt: skip
 OF_COUNTS = {

@@ -15,6 +15,7 @@ from isoform.compiler.frontends.program_file import read_program, save_mlir
 from isoform.dialects import reference
 from isoform.dialects.control import ControlOp
 from isoform.dialects.errors import UserError
+from isoform.dialects.weights_only import depends_on_weights_only
 from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import control, import_onnx, load_dynamic, regions
 from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
@@ -155,6 +156,29 @@ def test_branches_of_other_shapes_need_a_constant_condition() -> None:
     }""")
     with pytest.raises(NotConstant, match=r"branches give other .*'c' must be a constant"):
         import_onnx(proto)
+
+
+def test_finding_what_a_branch_reads_does_not_double_with_each_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each value is looked at once, though each is read twice."""
+    asked: list[int] = []
+
+    def count(op: Any, known: Any) -> bool:
+        asked.append(1)
+        assert len(asked) < 500
+        return depends_on_weights_only(op, known)
+
+    monkeypatch.setattr(regions, "depends_on_weights_only", count)
+    doubled = " ".join(f"d{k + 1} = Add(d{k}, d{k})" for k in range(40))
+    import_onnx(
+        model(f"""g (float[4] x, bool c) => (float[4] y) {{
+            d0 = Neg(x) {doubled}
+            y = If (c) <then_branch = t () => (float[4] a) {{ a = Exp(d40) }},
+                        else_branch = e () => (float[4] b) {{ b = Log(d40) }}>
+        }}""")
+    )
+    assert asked
 
 
 # --- Loop ---
