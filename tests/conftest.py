@@ -1,7 +1,11 @@
 """What holds for all tests."""
 
+import gc
 import os
 import signal
+
+# Python looks for garbage after 700 new objects: programs make millions, few of them in cycles.
+NEW_OBJECTS = 20_000
 
 
 def pytest_configure() -> None:
@@ -13,3 +17,10 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("ISOFORM_DEBUG", "1")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage rarely, and never among what the collection of tests made."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)

@@ -1,6 +1,7 @@
 """What is not our bug is not called one: a full disk, limits, broken files, others' plug-ins."""
 
 import importlib.metadata
+import os
 import resource
 import subprocess
 import sys
@@ -68,7 +69,10 @@ def test_a_full_disk_is_one_line_and_nothing_is_left(
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
     command = [sys.executable, "-m", "isoform.compiler.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, cwd=folder)
+    own = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # Python would leave half a file of it
+    done = subprocess.run(
+        command, capture_output=True, text=True, preexec_fn=limited, cwd=folder, env=own
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("isoform: error: out.")
     assert done.stderr.endswith("cannot write file: File too large\n")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -271,10 +272,20 @@ def test_a_read_only_cache_is_read(environment, tmp_path):
         folder.chmod(0o700)
 
 
+COMPILE_IT = "program = network(32)\ncheck(isoform.compile(program, threads=1))"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder that holds all that a compilation leaves there."""
+    home = tmp_path_factory.mktemp("home")
+    run(COMPILE_IT, {**os.environ, "ISOFORM_CACHE": str(home / "cache"), "HOME": str(home)})
+    return home / "cache"
+
+
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "garbage", "head"])
-def test_damaged_cache_entries_are_made_anew(environment, tmp_path, damage):
-    compile_it = "program = network(32)\ncheck(isoform.compile(program, threads=1))"
-    run(compile_it, environment)
+def test_damaged_cache_entries_are_made_anew(environment, tmp_path, filled, damage):
+    shutil.copytree(filled, tmp_path / "cache")
     files = [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     assert {file.suffix for file in files} >= {".o", ".program", ".json"}
     for file in files:
@@ -289,10 +300,10 @@ def test_damaged_cache_entries_are_made_anew(environment, tmp_path, damage):
             "head": content[:20],
         }
         file.write_bytes(new[damage])
-    status, _, err = finish(start(compile_it, environment))
+    status, _, err = finish(start(COMPILE_IT, environment))
     assert status == 0
     assert err == "" or (err.count("\n") == 1 and err.startswith("isoform: warning: "))
-    run(compile_it, environment)
+    run(COMPILE_IT, environment)
 
 
 @pytest.mark.parametrize("limit", ["0", "1"])
@@ -374,13 +385,14 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(environment, tmp_path)
     """No file may grow past 2 KiB: every larger write fails in its middle."""
     pytest.importorskip("resource")
     folder = tmp_path / "cache"
+    limited = {**environment, "PYTHONDONTWRITEBYTECODE": "1"}  # of it half a file would be left
     run(
         """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
 check(isoform.compile(program, threads=1))
 """,
-        environment,
+        limited,
     )
     assert all(file.stat().st_size < 2048 for file in folder.rglob("*") if file.is_file())
     run("check(isoform.compile(program, threads=1))", environment)

@@ -1,4 +1,7 @@
-"""The zoo's models are exported as ONNX: the checker takes them, onnxruntime agrees."""
+"""The zoo's models at their published sizes are exported as ONNX: onnxruntime agrees.
+
+Small ones are compared in tests/models/test_zoo_models.py.
+"""
 
 import numpy as np
 import onnx
@@ -25,12 +28,6 @@ def compare(program: Program, feeds) -> None:
     for name, array in zip(program.outputs, found, strict=True):
         limit = 1e-4 * np.abs(expected[name]).max()
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=limit)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_small_models_agree_with_onnxruntime(name: str, small_sizes, inputs) -> None:
-    program = zoo.build(name, batch=2, **small_sizes[name])
-    compare(program, inputs(program))
 
 
 @pytest.mark.slow
