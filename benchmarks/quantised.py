@@ -1,18 +1,20 @@
 """Quantised and half-precision models against onnxruntime, on the same file.
 
-    python benchmarks/quantised.py [--seconds S] [--forms qdq,int8] [NAME ...]
+    python benchmarks/quantised.py [--seconds S] [--forms qdq,int8] [NAME|FILE.onnx ...]
 
-Each model of the zoo (of other sizes as `bert-base:layers=2`) is written as onnxruntime's tools
-quantise it: QDQ and QOperator (unsigned activations, signed weights), dynamically, and as float16.
-The compiled model and onnxruntime run in turn, on one thread, in one process, by the thread's
-clock; the ratio is the median of the paired ratios. `agreement` is the largest difference over the
-largest value.
+Each model of the zoo (of other sizes as `bert-base:layers=2`), or file, is written as onnxruntime's
+tools quantise it: QDQ and QOperator (unsigned activations, signed weights), dynamically, and as
+float16; bfloat16 is that with the other type. The compiled model, our float32 and onnxruntime run
+in turn, on one thread, in one process, by the thread's clock; ratios are medians of the paired
+ones. `agreement` is the largest difference over the largest value, from onnxruntime on the same
+file; where it does not run that file from onnxruntime on the float32 file, marked `*`.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import re
 import statistics
 import tempfile
 import time
@@ -20,6 +22,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -33,26 +36,28 @@ Array = Any
 MODELS = ("squeezenet", "resnet18", "mobilenet-v2", "bert-base:layers=2", "resnet50")
 
 
-def drawn(shape: list[int], kind: str, rng: np.random.Generator) -> Array:
-    """Random data of an input."""
-    if "int" in kind:
-        return rng.integers(0, 1000, shape).astype(np.int64 if "64" in kind else np.int32)
-    return rng.standard_normal(shape).astype(np.float16 if "16" in kind else np.float32)
-
-
-def feeds(session: onnxruntime.InferenceSession, seed: int = 1) -> dict[str, Array]:
-    """Random data of all inputs."""
-    rng = np.random.default_rng(seed)
-    made = {i.name: drawn(i.shape, i.type, rng) for i in session.get_inputs()}
-    return {name: np.ones_like(a) if "mask" in name else a for name, a in made.items()}
+def feeds(path: Path, seed: int = 1) -> dict[str, Array]:
+    """Random data of all inputs of a file; of half floats they are those of float32, rounded."""
+    rng, made = np.random.default_rng(seed), dict[str, Array]()
+    graph = onnx.load(path, load_external_data=False).graph
+    given = {tensor.name for tensor in graph.initializer}
+    for info in (i for i in graph.input if i.name not in given):
+        tensor = info.type.tensor_type
+        shape = [d.dim_value for d in tensor.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if dtype.kind == "i":
+            draw = rng.integers(0, 1000, shape)
+            made[info.name] = (np.ones_like(draw) if "mask" in info.name else draw).astype(dtype)
+        else:
+            made[info.name] = rng.standard_normal(shape).astype(np.float32).astype(dtype)
+    return made
 
 
 class Calibration(CalibrationDataReader):
     """Two draws, from which quantize_static takes its ranges."""
 
     def __init__(self, path: Path) -> None:
-        session = peer(path)
-        self.draws: Iterator[dict[str, Array]] = iter([feeds(session, k) for k in (2, 3)])
+        self.draws: Iterator[dict[str, Array]] = iter([feeds(path, k) for k in (2, 3)])
 
     def get_next(self) -> dict[str, Array] | None:
         """The next draw, or None."""
@@ -100,6 +105,35 @@ def half(source: Path, target: Path) -> None:
     onnx.save(convert_float_to_float16(onnx.load(source)), target)
 
 
+def other_half(source: Path, target: Path) -> None:
+    """The same in bfloat16."""
+    half(source, target)
+    model = onnx.load(target)
+    old, new = onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == old:
+                attribute.i = new
+            elif attribute.HasField("t") and attribute.t.data_type == old:
+                attribute.t.CopyFrom(as_bfloat16(attribute.t))
+    for tensor in model.graph.initializer:
+        if tensor.data_type == old:
+            tensor.CopyFrom(as_bfloat16(tensor))
+    infos = (*model.graph.input, *model.graph.output, *model.graph.value_info)
+    for info in infos:
+        if info.type.tensor_type.elem_type == old:
+            info.type.tensor_type.elem_type = new
+    onnx.save(model, target)
+
+
+def as_bfloat16(tensor: onnx.TensorProto) -> onnx.TensorProto:
+    """A tensor of float16 in bfloat16."""
+    array = onnx.numpy_helper.to_array(tensor).astype(ml_dtypes.bfloat16)
+    return onnx.helper.make_tensor(
+        tensor.name, onnx.TensorProto.BFLOAT16, array.shape, array.tobytes(), raw=True
+    )
+
+
 FORMS: dict[str, Callable[[Path, Path], None] | None] = {
     "float32": None,
     "QDQ u8": static("QDQ", "QUInt8"),
@@ -107,43 +141,86 @@ FORMS: dict[str, Callable[[Path, Path], None] | None] = {
     "QOperator": static("QOperator", "QUInt8"),
     "dynamic": dynamic,
     "float16": half,
+    "bfloat16": other_half,
 }
 
 
 def prepared(name: str, folder: Path) -> Path:
-    """The zoo's model with its shapes, as onnxruntime's quantisation wants it."""
+    """A file or a model of the zoo with its shapes, as onnxruntime's quantisation wants it."""
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    plain, ready = folder / "plain.onnx", folder / "ready.onnx"
-    model, *sizes = name.split(":")
-    given = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
-    isoform.save(zoo.build(model, **given), plain)
+    plain, ready = Path(name), folder / "ready.onnx"
+    if plain.suffix != ".onnx":
+        plain = folder / "plain.onnx"
+        model, *sizes = name.split(":")
+        given = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
+        isoform.save(zoo.build(model, **given), plain)
     quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
     return ready
 
 
-def row(path: Path, seconds: float) -> str:
-    """The cells of one file: agreement, both times, the ratio."""
-    program = isoform.load(path)
-    with peer_model(program, path) as given:  # the file itself
-        other = peer(given.path)
-    data = feeds(other)
-    session = isoform.compile(program, threads=1)
-    wanted, found = other.run(None, data), session(**data)
-    apart: list[float] = []
-    for info, want in zip(other.get_outputs(), wanted, strict=True):
-        pair = (np.asarray(a, np.float64) for a in (found[info.name], want))
-        got, expected = pair
-        apart.append(np.abs(got - expected).max() / max(float(np.abs(expected).max()), 1e-9))
-    ours: list[float] = []
-    theirs: list[float] = []
-    end = time.monotonic() + seconds
-    while time.monotonic() < end or len(ours) < 5:
-        ours.append(clocked(lambda: session(**data)))
-        theirs.append(clocked(lambda: other.run(None, data)))
-    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-    times = (1e3 * statistics.median(t) for t in (ours, theirs))
-    return f"{max(apart):.1e} | {next(times):.2f} | {next(times):.2f} | {ratio:.2f}"
+class Measured:
+    """The float32 file of a model, and its forms beside it."""
+
+    def __init__(self, ready: Path, seconds: float) -> None:
+        self.ready, self.seconds = ready, seconds
+        self.session = isoform.compile(isoform.load(ready), threads=1)
+        self.data = feeds(ready)
+        self.exact: list[Array] = peer(ready).run(None, self.data)
+
+    def row(self, path: Path) -> str:
+        """The cells of one file: agreement, times, ratios; or why onnxruntime does not run it."""
+        data = feeds(path)
+        program = isoform.load(path)
+        session = isoform.compile(program, threads=1)
+        runs = {"ours": lambda: session(**data), "float32": lambda: self.session(**self.data)}
+        found, why, mark = list(session(**data).values()), "", ""
+        try:
+            with peer_model(program, path) as given:  # the file itself
+                other = peer(given.path)
+            wanted = other.run(None, data)
+            runs["theirs"] = lambda: other.run(None, data)
+        except Exception as error:  # noqa: BLE001 - a cell holds what went wrong
+            wanted, mark, why = self.exact, "*", brief(error)
+        off = max(apart(*pair) for pair in zip(found, wanted, strict=True))
+        times = in_turn(runs, self.seconds)
+        cells = [f"{off:.1e}{mark}", f"{1e3 * statistics.median(times['ours']):.2f}"]
+        gain = median_ratio(times["float32"], times["ours"])
+        if why:
+            return " | ".join([*cells, why, why and "-", f"{gain:.2f}"])
+        theirs = times["theirs"]
+        cells += [f"{1e3 * statistics.median(theirs):.2f}"]
+        return " | ".join([*cells, f"{median_ratio(theirs, times['ours']):.2f}", f"{gain:.2f}"])
+
+
+def apart(got: Array, expected: Array) -> float:
+    """The largest difference over the largest value."""
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    if got.shape != expected.shape:
+        return float("inf")
+    return float(np.abs(got - expected).max() / max(float(np.abs(expected).max()), 1e-9))
+
+
+def in_turn(runs: dict[str, Callable[[], object]], seconds: float) -> dict[str, list[float]]:
+    """Seconds of each run, in rounds of all."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    end, rounds = time.monotonic() + seconds, 0
+    while time.monotonic() < end or rounds < 5:
+        for name, work in runs.items():
+            times[name].append(clocked(work))
+        rounds += 1
+    return times
+
+
+def median_ratio(above: list[float], below: list[float]) -> float:
+    """The median of the paired ratios."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def brief(error: Exception) -> str:
+    """An error in one short line, without paths."""
+    line = " ".join(str(error).split()).replace("|", "/")
+    return f"{type(error).__name__}: {re.sub(r'/[^ ]*/', '', line)[:110]}"
 
 
 def clocked(work: Callable[[], object]) -> float:
@@ -161,11 +238,14 @@ def main() -> None:
     parser.add_argument("--forms", default=",".join(FORMS), help="which, with commas between them")
     args = parser.parse_args()
     logging.disable(logging.WARNING)
-    print("| model | form | agreement | isoform ms | onnxruntime ms | onnxruntime / isoform |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| model | form | agreement | isoform ms | onnxruntime ms | onnxruntime / isoform", end=""
+    )
+    print(" | float32 / isoform |\n|---|---|---|---|---|---|---|")
     for name in args.names or MODELS:
         with tempfile.TemporaryDirectory() as folder:
             ready = prepared(name, Path(folder))
+            measured = Measured(ready, args.seconds)
             for form in args.forms.split(","):
                 path = Path(folder) / f"{form.replace(' ', '-')}.onnx"
                 try:
@@ -174,10 +254,10 @@ def main() -> None:
                         path = ready
                     else:
                         make(ready, path)
-                    cells = row(path, args.seconds)
+                    cells = measured.row(path)
                 except Exception as error:  # noqa: BLE001 - a cell holds what went wrong
-                    cells = f"{type(error).__name__}: {str(error)[:150]} | | |".replace("\n", " ")
-                print(f"| {name} | {form} | {cells} |", flush=True)
+                    cells = f"{brief(error)} | - | - | - | -"
+                print(f"| {Path(name).stem} | {form} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
