@@ -166,14 +166,17 @@ class Measured:
         self.ready, self.seconds = ready, seconds
         self.session = isoform.compile(isoform.load(ready), threads=1)
         self.data = feeds(ready)
-        self.exact: list[Array] = peer(ready).run(None, self.data)
+        self.exact: Any = peer(ready).run(None, self.data)
 
     def row(self, path: Path) -> str:
         """The cells of one file: agreement, times, ratios; or why onnxruntime does not run it."""
         data = feeds(path)
         program = isoform.load(path)
         session = isoform.compile(program, threads=1)
-        runs = {"ours": lambda: session(**data), "float32": lambda: self.session(**self.data)}
+        runs: dict[str, Callable[[], object]] = {
+            "ours": lambda: session(**data),
+            "float32": lambda: self.session(**self.data),
+        }
         found, why, mark = list(session(**data).values()), "", ""
         try:
             with peer_model(program, path) as given:  # the file itself

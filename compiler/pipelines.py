@@ -18,6 +18,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "algebra-inline-parts",
     # Before matching: kernels of products take float32.
     "widen-half-products",
+    # After products are widened: what follows them is their epilogue.
+    "widen-half-results",
     # Before matching: kernels of products take bytes as they are.
     "algebra-inline-casts",
     "algebra-to-kernel",
@@ -26,9 +28,9 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "assign-layouts",
 )
 
-# Passes of LOWER_TO_KERNEL for the CPU alone: the kernels of others read any layout, and pads by
-# comparisons.
-LAYOUTS: tuple[str, ...] = ("assign-layouts",)
+# Passes of LOWER_TO_KERNEL for the CPU alone: the kernels of others read any layout, pad by
+# comparisons, and store half floats.
+LAYOUTS: tuple[str, ...] = ("assign-layouts", "widen-half-results")
 
 # What no kernel has to copy. Halos are final by now (`tune` may widen them).
 BUFFERS: tuple[str, ...] = (

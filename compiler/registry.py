@@ -70,6 +70,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("lower-precision", _pass("passes.precision:LowerPrecision")),
     ("algebra-inline-casts", _pass("passes.copies.algebra_inline_casts:AlgebraInlineCasts")),
     ("widen-half-products", _pass("passes.convolution.widen_half_products:WidenHalfProducts")),
+    ("widen-half-results", _pass("passes.convolution.widen_half_results:WidenHalfResults")),
     ("algebra-inline-copies", _pass("passes.copies.algebra_inline_copies:AlgebraInlineCopies")),
     ("algebra-gather-sums", _pass("passes.copies.algebra_gather_sums:AlgebraGatherSums")),
     ("algebra-sink-copies", _pass("passes.copies.algebra_sink_copies:AlgebraSinkCopies")),
