@@ -281,6 +281,18 @@ def test_a_scan_output_has_a_row_for_each_iteration(first: float) -> None:
     assert wrong(proto, {"x": np.abs(X) * np.float32(first)}, compiled=True) == ""
 
 
+def test_what_a_body_captures_is_looked_at_once() -> None:
+    """Each of these sums reads the one before twice: their paths double with each."""
+    sums = "v0 = Add(x, x)" + "".join(f" v{k + 1} = Add(v{k}, v{k})" for k in range(299))
+    proto = model(f"""g (float[4] x) => (float[4] y)
+        <float nought = {{0}}, float[4] w = {{1, 1, 1, 1}}> {{
+        {sums} s = ReduceSum<keepdims = 0>(x) c = Less(s, nought)
+        y = If (c) <then_branch = t () => (float[4] a) {{ a = Add(v299, w) }},
+                    else_branch = e () => (float[4] b) {{ b = Neg(x) }}>
+    }}""")
+    assert wrong(proto, {"x": X * np.float32(0)}) == ""
+
+
 def test_a_loop_that_computes_nothing_is_none() -> None:
     proto = loop("go = Less(i, four) r = Identity(s)", '""', '""')
     assert control_ops(import_onnx(proto)) == []
