@@ -55,6 +55,8 @@ _FOLDED = frozenset(
         "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
+# Ops whose operands after the first are sizes, and the opset since which they are.
+_SIZED = {"Slice": 10, "Expand": 8, "Tile": 6, "Reshape": 5}
 # Ops whose shapes depend on data: weights are read for them.
 _SHAPED_BY_DATA = frozenset({"Compress", "NonZero", "Unique"})
 
@@ -68,7 +70,7 @@ def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
         return special(node)
     if (symbolic := fold_symbolic(node)) is not None:
         return symbolic
-    if node.op_type not in _FOLDED or not node.inputs:
+    if node.op_type not in _FOLDED or not node.inputs or _has_symbolic_size(node):
         return None
     decides = node.op_type in _SHAPED_BY_DATA
     if not all(v is None or v.is_known or (decides and v.is_readable) for v in node.inputs):
@@ -76,6 +78,15 @@ def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
     if _has_graphs_or_old_broadcast(node) or _too_large(node):
         return None
     return _evaluate(node)
+
+
+def _has_symbolic_size(node: OnnxNode) -> bool:
+    """Whether the size of a part or a repetition of data is not known, while the data are."""
+    if node.op_type not in _SIZED or node.version < _SIZED[node.op_type]:
+        return False
+    data, *sizes = [None if v is None or not v.is_known else v.array() for v in node.inputs]
+    known = data is not None and not is_symbolic(data)
+    return known and any(size is not None and is_symbolic(size) for size in sizes)
 
 
 def _has_graphs_or_old_broadcast(node: OnnxNode) -> bool:

@@ -52,6 +52,10 @@ class NeedsNumbers(UserError):
     """Data decide sizes beside dims that are symbols: the model is imported for each shape."""
 
 
+# The most sizes that become a tensor as they are, whatever they will be.
+_SIZES = 8
+
+
 class OnnxValue:
     """One ONNX value. `element` is None for types that exist only as known data (strings).
 
@@ -167,7 +171,16 @@ class OnnxValue:
             kind = "string" if dtype is None or dtype.kind in "OUS" else str(dtype)
             raise UserError(f"operand '{self.name}' has unsupported type {kind}", where=where)
         assert self._load is not None
+        if not self._weight and self.array().size <= _SIZES and is_symbolic(self.array()):
+            return _numbers(build, self.array())
         self.fix()
         if not self._weight and math.prod(self.shape) <= LITERAL:
             return build.constant(np.asarray(self.array()), self.element)
         return build.weight(fresh(self.name), self._load, self.shape, self.element)
+
+
+def _numbers(build: GraphBuilder, array: Array) -> SSAValue:
+    """Sizes as a tensor: positions that begin at each, one of each."""
+    parts = [build.iota(start=[n], size=[1], step=[1]) for n in array.ravel().tolist()]
+    line = parts[0] if len(parts) == 1 else build.concat(*parts, axis=0)
+    return build.reshape(line, shape=list(array.shape))

@@ -179,6 +179,8 @@ class Verdict:
 
     def _claim(self) -> str:
         sizes = "" if self.sizes is None else " and every size"
+        if self.sizes is not None and self.sizes.guards:
+            sizes += " that the guards allow"
         match self.kind:
             case "equal":
                 return f"Equal at every output position{sizes}, over exact arithmetic."

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import onnx
 import onnx.backend.test.loader as node_cases
+import onnxruntime
 import pytest
 from support.random_onnx.model import random_model
 
@@ -132,6 +133,40 @@ def test_images_of_every_size() -> None:
     for n, h, w in [(1, 17, 18), (5, 32, 64), (2, 101, 7)]:
         shapes = {"x": (n, 3, h, w), "k": (8, 3, 3, 3)}
         assert steps(bound(program, shapes)) == steps(imported(model, shapes)[0])
+
+
+TABLES = {
+    "a part of a table": """g (float[batch, seq] x) => (float[batch, seq] y)
+        <int64[1, 9] table = {4, 2, 0, 8, 6, 1, 3, 5, 7}, int64[1] zero = {0}, int64[1] one = {1}> {
+        shape = Shape(x)
+        seq = Slice(shape, one, two)
+        places = Slice(table, zero, seq, one)
+        all = Expand(places, shape)
+        floats = Cast<to = 1>(all)
+        y = Add(x, floats) }""",
+    "a size as a number": """g (float[batch, seq] x) => (float[batch, seq] y)
+        <int64[1] one = {1}, int64 first = {0}, int64 step = {1}> {
+        shape = Shape(x)
+        seq = Slice(shape, one, two)
+        end = Squeeze(seq)
+        places = Range(first, end, step)
+        all = Mul(places, seq)
+        floats = Cast<to = 1>(all)
+        y = Add(x, floats) }""",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_data_with_sizes_are_no_numbers(name: str) -> None:
+    text = TABLES[name].replace("int64[1] one = {1}", "int64[1] one = {1}, int64[1] two = {2}")
+    model = parsed(text)
+    program = symbolic(model, {"x": (3, 5)})
+    assert not [guard for guard in guards(program) if guard.startswith(("batch ==", "seq =="))]
+    for shape in ((3, 5), (2, 8), (7, 4)):
+        x = np.random.default_rng(0).standard_normal(shape, np.float32)
+        (found,) = compile(bound(program, {"x": shape})).run(None, {"x": x})
+        peer = onnxruntime.InferenceSession(model.proto.SerializeToString())
+        np.testing.assert_allclose(found, peer.run(None, {"x": x})[0], rtol=1e-6)
 
 
 def test_what_needs_a_number_says_where() -> None:

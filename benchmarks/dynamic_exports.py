@@ -1,0 +1,181 @@
+"""Models with dynamic sizes, written by torch's exporter: random weights, small, real structure.
+
+    python benchmarks/dynamic_exports.py FOLDER [NAME ...]
+
+Needs torch and transformers. Files that exist are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SIZES = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+TEXT: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bert": ("BertConfig", "BertModel", SIZES),
+    "distilbert": ("DistilBertConfig", "DistilBertModel",
+                   {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": 100}),
+    "electra": ("ElectraConfig", "ElectraModel", {**SIZES, "embedding_size": 64}),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel",
+             {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100, "use_cache": False}),
+    "llama": ("LlamaConfig", "LlamaForCausalLM",
+              {**SIZES, "num_key_value_heads": 2, "use_cache": False}),
+    "t5-encoder": ("T5Config", "T5EncoderModel",
+                   {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4,
+                    "vocab_size": 100}),
+    "vit": ("ViTConfig", "ViTModel",
+            {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "intermediate_size": 128, "image_size": 32, "patch_size": 8}),
+}  # fmt: skip
+
+
+def _text(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
+    import torch
+    import transformers
+
+    config, model, sizes = TEXT[name]
+    made = getattr(transformers, config)(**sizes, attn_implementation="eager")
+    module = getattr(transformers, model)(made).eval()
+    if name == "vit":
+        return _First(module, "pixel_values"), (torch.randn(2, 3, 32, 32),), {"x": {0: "batch"}}
+    ids = torch.randint(0, 100, (2, 16))
+    return _First(module, "input_ids"), (ids,), {"x": {0: "batch", 1: "seq"}}
+
+
+def _First(module: Any, name: str) -> Any:
+    """A module whose result is the first tensor of another's."""
+    import torch
+
+    class First(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, x: Any) -> Any:
+            mask = {} if name == "pixel_values" else {"attention_mask": torch.ones_like(x)}
+            return self.module(**{name: x}, **mask)[0]
+
+    return First()
+
+
+def _net(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
+    import torch
+
+    nn = torch.nn
+
+    def conv(i: int, o: int, k: int = 3, s: int = 1, g: int = 1) -> Any:
+        return nn.Sequential(
+            nn.Conv2d(i, o, k, s, k // 2, groups=g, bias=False), nn.BatchNorm2d(o), nn.ReLU()
+        )
+
+    class Residual(nn.Module):
+        def __init__(self, i: int, o: int, s: int) -> None:
+            super().__init__()
+            self.first, self.second = conv(i, o, 3, s), nn.Conv2d(o, o, 3, 1, 1)
+            self.short = nn.Conv2d(i, o, 1, s) if s > 1 or i != o else nn.Identity()
+
+        def forward(self, x: Any) -> Any:
+            return torch.relu(self.second(self.first(x)) + self.short(x))
+
+    class Fire(nn.Module):
+        def __init__(self, i: int, o: int) -> None:
+            super().__init__()
+            self.squeeze, self.one, self.three = conv(i, 8, 1), conv(8, o, 1), conv(8, o, 3)
+
+        def forward(self, x: Any) -> Any:
+            y = self.squeeze(x)
+            return torch.cat([self.one(y), self.three(y)], 1)
+
+    class Attention(nn.Module):
+        """Queries of new positions over a cache of keys and values."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.q, self.kv, self.out = nn.Linear(32, 32), nn.Linear(32, 64), nn.Linear(32, 32)
+
+        def forward(self, x: Any, past: Any) -> Any:
+            q = self.q(x).unflatten(-1, (4, 8)).transpose(1, 2)
+            k, v = self.kv(x).unflatten(-1, (8, 8)).transpose(1, 2).chunk(2, 1)
+            k, v = (torch.cat([p, n], 2) for p, n in zip(past, (k, v), strict=True))
+            p = torch.softmax(q @ k.transpose(-1, -2) / 8**0.5, -1)
+            return self.out((p @ v).transpose(1, 2).flatten(2)), torch.stack([k, v])
+
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    x, batch = (torch.randn(2, 3, 32, 32),), {"x": {0: "batch"}}
+    match name:
+        case "resnet":
+            parts = [conv(3, 16, 7, 2), nn.MaxPool2d(3, 2, 1), Residual(16, 16, 1)]
+            parts += [Residual(16, 32, 2), Residual(32, 64, 2), *head, nn.Linear(64, 10)]
+        case "squeezenet":
+            parts = [conv(3, 16, 3, 2), Fire(16, 16), Fire(32, 32), nn.MaxPool2d(2), Fire(64, 32)]
+            parts += [*head, nn.Linear(64, 10)]
+        case "mobilenet":
+            parts = [conv(3, 16, 3, 2)]
+            for i, o in ((16, 24), (24, 32)):
+                parts += [
+                    conv(i, 4 * i, 1),
+                    conv(4 * i, 4 * i, 3, 2, 4 * i),
+                    nn.Conv2d(4 * i, o, 1),
+                ]
+            parts += [*head, nn.Linear(32, 10)]
+        case "decoder-cache":
+            given = (torch.randn(2, 3, 32), torch.randn(2, 2, 4, 5, 8))
+            dims = {"x": {0: "batch", 1: "seq"}, "past": {1: "batch", 3: "past"}}
+            return Attention().eval(), given, dims
+        case "conv1d":
+            parts = [nn.Conv1d(8, 16, 3, 1, 1), nn.GELU(), nn.Conv1d(16, 16, 3, 1, 1)]
+            return (
+                nn.Sequential(*parts).eval(),
+                (torch.randn(2, 8, 20),),
+                {"x": {0: "batch", 2: "t"}},
+            )
+        case _:
+            parts = [
+                nn.Linear(16, 32),
+                nn.ReLU(),
+                nn.Linear(32, 32),
+                nn.Sigmoid(),
+                nn.Linear(32, 4),
+            ]
+            return nn.Sequential(*parts).eval(), (torch.randn(2, 16),), batch
+    return nn.Sequential(*parts).eval(), x, batch
+
+
+NETS = ("resnet", "squeezenet", "mobilenet", "decoder-cache", "conv1d", "mlp")
+MODELS: dict[str, Callable[[str], Any]] = dict.fromkeys(TEXT, _text) | dict.fromkeys(NETS, _net)
+
+
+def make(name: str, path: Path) -> None:
+    """Write one model."""
+    import torch
+
+    torch.manual_seed(0)
+    module, args, dims = MODELS[name](name)
+    part = path.with_suffix(".part")
+    torch.onnx.export(
+        module, args, str(part), input_names=list(dims), dynamic_axes=dims, dynamo=False,
+        opset_version=17,
+    )  # fmt: skip
+    part.rename(path)
+
+
+def main() -> None:
+    """Write what does not exist yet."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("names", nargs="*", default=list(MODELS))
+    given = arguments.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for name in given.names:
+        path = given.folder / f"{name}.onnx"
+        if not path.exists():
+            make(name, path)
+            print(path.name, path.stat().st_size, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
