@@ -83,10 +83,23 @@ class LeftSide:
         return tuple(PREFIX + root_node(term).op for term in self.rule.left)
 
     @cached_property
+    def operands(self) -> tuple[tuple[str, ...], ...]:
+        """For each term the ops of its operands, empty where any may stand."""
+        return tuple(
+            tuple(_op_of(operand) for operand in root_node(term).operands)
+            for term in self.rule.left
+        )
+
+    @cached_property
     def symmetric(self) -> bool:
         """Whether swapping its two terms gives the same rule. Then one order is enough."""
         left = self.rule.left
         return len(left) == 2 and without_names(left) == without_names((left[1], left[0]))
+
+
+def _op_of(term: Term) -> str:
+    node = term.node if isinstance(term, Out) else term
+    return PREFIX + node.op if isinstance(node, Node) and node.op not in CONSTANTS else ""
 
 
 def _paths(term: Term, result: int) -> Iterator[tuple[str, tuple[_Step, ...]]]:
@@ -173,7 +186,7 @@ class GraphMatcher:
 
     def _from(self, graph: Graph, left: LeftSide, first: int, number: int) -> Iterator[RuleMatch]:
         """The matches in which term `first` is a result of this node."""
-        if graph.nodes[number].weights:
+        if graph.nodes[number].weights or not self._may_fit(graph, left, first, number):
             return
         terms = left.rule.left
         result = terms[first].index if isinstance(terms[first], Out) else 0  # pyright: ignore
@@ -182,6 +195,19 @@ class GraphMatcher:
         for bound in self._term(graph, terms[first], start, _Bound()):
             for whole, roots in self._join(graph, left, others, bound, {first: start}):
                 yield from self._finish(graph, left, whole, roots)
+
+    def _may_fit(self, graph: Graph, left: LeftSide, first: int, number: int) -> bool:
+        """Whether the ops of a node's operands are those that a term asks for, in any order."""
+        wanted = left.operands[first]
+        if not any(wanted):
+            return True
+        nodes, heads = graph.nodes, self.tables.heads
+        there = [heads[nodes[node_of(v)].head].op for v in nodes[number].operands]
+        if len(there) != len(wanted):
+            return False
+        if left.roots[first] in COMMUTATIVE:
+            return all(not op or op in there for op in wanted)
+        return all(not op or op == found for op, found in zip(wanted, there, strict=True))
 
     def _join(
         self,

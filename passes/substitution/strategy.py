@@ -8,7 +8,7 @@ from ..search_result import Limits, SearchResult
 from . import search as substitution
 
 # On the zoo's models the best program came at most 140 programs after the second best.
-PATIENCE = 250
+PATIENCE = 150
 
 
 def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:

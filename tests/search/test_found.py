@@ -56,7 +56,7 @@ FOUND = (
 # At first laws missed what an expert sees of these.
 DEFAULT = (
     *("k13", "acnet", "aspp1d", "bn_before", "conv_pw1d", "gqa_repeat", "gqa_values", "gru"),
-    "nhwc_pair",
+    *("nhwc_pair", "one_kernel"),
 )
 MISSED = tuple(name for name in (*MORE, *FORMS) if name not in DEFAULT)
 

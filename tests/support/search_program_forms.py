@@ -219,6 +219,19 @@ def depthwise_pair(b: GraphBuilder) -> None:
     b.output("y", b.add(b.add(y, conv(b, x, weight(b, "v", 56, 1, 5, 5), groups=56)), x))
 
 
+def one_kernel(b: GraphBuilder) -> None:
+    """Two images, one kernel, as in a siamese network."""
+    w, c = weight(b, "w", 48, 32, 3, 3), weight(b, "c", 48)
+    for n in "pq":
+        b.output(n, b.relu(conv(b, b.input(f"x{n}", (1, 32, 20, 20)), w, c)))
+
+
+def strided_dilated(b: GraphBuilder) -> None:
+    """Stride and dilation are one number: every other pixel is not read."""
+    x, w = b.input("x", (1, 96, 26, 26)), weight(b, "w", 96, 96, 3, 3)
+    b.output("y", b.conv(x, w, strides=[2, 2], pads=[2] * 4, dilations=[2, 2], groups=1))
+
+
 FORMS: dict[str, Build] = {
     build.__name__: build
     for build in (
@@ -226,7 +239,7 @@ FORMS: dict[str, Build] = {
         *(parts_of_input, four_products, signs_and_scales, chain4, gram, lora_scaled, lin_attn4),
         *(mean_tokens, einsum_mid, linear_of_columns, heads_and_back, silu_branches),
         *(repeated_image, image_pool, group_scale, tconv_scale, concat_of_convs, pool_conv_mean),
-        *(nhwc_pair, depthwise_pair),
+        *(nhwc_pair, depthwise_pair, one_kernel, strided_dilated),
     )
 }
 
