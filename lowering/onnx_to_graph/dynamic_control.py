@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
@@ -24,12 +25,14 @@ from ...dialects.opaque import outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
 from .computed_sizes import by_inputs_alone
+from .growing import ChangedTypes, Growths, carry_rows, filtered, growths, number_rows, widened
 from .node import OnnxNode
 from .padded import PaddedDim
 from .regions import LoopParts, SubgraphBody
 from .sequences import SequenceValue, lengths, tensors
 from .shaping import MAX_CONSTANT
 from .subgraphs import CallContext, Env, Importing
+from .trip_bounds import trips_by_condition
 from .unlike_branches import aligned
 from .value_ranges import ValueRange, range_of
 from .values import NeedsNumbers, NotConstant, OnnxValue
@@ -181,12 +184,13 @@ def native_loop(
             "it carries sequences, and data decide how often it runs"
         )
     stacks = len(body.output) > len(node.inputs) - 1
-    inside, results = _iteration(importer, node, body, env, scope, stacks)
+    inside, results, grown = _any_iteration(importer, node, body, env, scope, stacks)
     _require_end(node, results[0])
-    inside.require_whole(results)
+    inside.require_whole([v for k, v in enumerate(results) if k - 1 not in grown])
     values = inside.yields(node, results)
     ends, rows = values[1 : len(node.inputs) - 1], values[len(node.inputs) - 1 :]
-    trips = _most_trips(importer, node, results[0], rows) if rows else None
+    by_condition = _bound_of_condition(node, inside, results)
+    trips = _most_trips(importer, node, results[0], rows, by_condition) if rows else None
     count = node.known(0) if node.has(0) else None
     known = None if count is None else int(count.ravel()[0])
     going = None if _always(results[0]) else node.reshape(values[0], [])
@@ -209,11 +213,17 @@ def native_loop(
         going=going,
         count=limit,
         start=start,
-        trips=trips if known is None else known,
+        trips=trips if known is None else known if trips is None else min(known, trips),
     )
+    if grown:
+        carry_rows(node, inside, parts, grown)
     if stacks:
         _count_iterations(node, inside, parts)
     made = parts.add(node.build)
+    numbers = [made.pop(len(ends)) for _ in grown]
+    for (k, growth), number in zip(grown.items(), numbers, strict=True):
+        importer.sizes.ranges[number] = ValueRange.of(0, growth.most)
+        importer.sizes.pad(made[k], PaddedDim(growth.dim, number))
     if stacks:
         ran = made.pop(len(ends))
         if decided:
@@ -240,6 +250,70 @@ def _counted(importer: Importing, node: OnnxNode, rows: SSAValue, ran: SSAValue)
     return found
 
 
+def _any_iteration(
+    importer: Importing,
+    node: OnnxNode,
+    body: onnx.GraphProto,
+    env: Env,
+    scope: CallContext,
+    counted: bool,
+) -> tuple[SubgraphBody, list[OnnxValue], Growths]:
+    """One iteration, and the carried values whose numbers of rows it changes."""
+    import_one = partial(_iteration, importer, node, body, env, scope, counted)
+    try:
+        inside, results = import_one()
+        grown = filtered(inside, results[1 : len(node.inputs) - 1])
+        if not grown:
+            return inside, results, {}
+    except ChangedTypes as error:
+        by_inputs = [
+            k
+            for k in (0, 1)
+            if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges)
+        ]
+        if by_inputs or importer.sizes.symbolic:
+            raise _deciding(node) or error from error
+        try:
+            by_count = _bound_of_count(importer, node)
+            by_condition = _bound_of_condition(node, error.inside, error.results)
+            grown = growths(error, min(by_count, by_condition))
+        except ChangedTypes:
+            raise _deciding(node) or error from error
+    return *import_one(grown), grown
+
+
+def _bound_of_count(importer: Importing, node: OnnxNode) -> float:
+    """The most iterations that the count allows."""
+    count = node.value(0) if node.has(0) else None
+    if count is not None and count.is_known:
+        return int(count.array().ravel()[0])
+    if count is None or count.computed is None:
+        return math.inf
+    found = range_of(count.computed, importer.sizes.ranges)
+    return math.inf if found is None else found.at(0)[1]
+
+
+def _bound_of_condition(
+    node: OnnxNode, inside: SubgraphBody, results: Sequence[OnnxValue]
+) -> float:
+    """The most iterations that the condition allows."""
+    carried = node.inputs[2:]
+    known = [v.array() if v is not None and v.is_known else None for v in carried]
+    firsts = [None if a is None or a.size != 1 else float(a.ravel()[0]) for a in known]
+    values = [v.computed for v in results[: 1 + len(carried)]]
+    arguments = inside.body.build.block.args[1 : 1 + len(carried)]
+    kept = [k for k, v in enumerate(values[1:]) if v is not None]
+    if values[0] is None:
+        return math.inf
+    return trips_by_condition(
+        values[0],
+        [arguments[k] for k in kept],
+        [v for v in values[1:] if v is not None],
+        [firsts[k] for k in kept],
+        inside.importer.sizes,
+    )
+
+
 def _iteration(
     importer: Importing,
     node: OnnxNode,
@@ -247,31 +321,40 @@ def _iteration(
     env: Env,
     scope: CallContext,
     counted: bool = False,
+    grown: Growths | None = None,
 ) -> tuple[SubgraphBody, list[OnnxValue]]:
     """The results of one iteration of a loop's body on values of the carried types.
 
     Args:
         counted: whether one more argument, the last, is the number of iterations.
+        grown: the carried values whose numbers of rows change; those are arguments before that.
 
     Raises:
-        UserError: a carried value changes its type.
+        ChangedTypes: carried values change their types.
     """
     inside = SubgraphBody(importer, env, scope)
     step = inside.argument(tensor([], i64), "step")
     carried = [node.value(k) for k in range(2, len(node.inputs))]
-    inputs = [inside.argument(tensor_type(node[2 + k]), v.name) for k, v in enumerate(carried)]
+    grown = grown or {}
+    inputs = [
+        inside.argument(widened(tensor_type(node[2 + k]), grown.get(k)), v.name)
+        for k, v in enumerate(carried)
+    ]
+    number_rows(inside, inputs, grown)
     if counted:
         inside.argument(tensor([], i64), "ran")
     results = inside.run(body, [step, OnnxValue.of_array("", np.asarray(True)), *inputs])
     if len(results) < 1 + len(carried):
         raise UserError("the subgraph has too few outputs", found=len(results))
-    for name, before, after in zip(body.input[2:], carried, results[1:], strict=False):
-        if (before.shape, before.element) != (after.shape, after.element):
-            raise _deciding(node) or UserError(
-                f"'{name.name}' has another type after an iteration: shapes depend on data",
-                expected=f"{list(before.shape)} of {before.element}",
-                found=f"{list(after.shape)} of {after.element}",
-            )
+    changed = {
+        k: (before, after)
+        for k, (before, after) in enumerate(zip(carried, results[1:], strict=False))
+        if k not in grown and (before.shape, before.element) != (after.shape, after.element)
+    }
+    if changed:
+        name = body.input[2 + next(iter(changed))].name
+        told = f"'{name}' has another type after an iteration: shapes depend on data"
+        raise ChangedTypes(told, changed, inside, results)
     if math.prod(results[0].shape) != 1:
         raise UserError("a condition is a single boolean", found=list(results[0].shape))
     return inside, results
@@ -308,7 +391,11 @@ def _rows(trips: int, type_: Tensor) -> Tensor:
 
 
 def _most_trips(
-    importer: Importing, node: OnnxNode, going: OnnxValue, rows: Sequence[SSAValue]
+    importer: Importing,
+    node: OnnxNode,
+    going: OnnxValue,
+    rows: Sequence[SSAValue],
+    by_condition: float,
 ) -> int:
     """The most iterations, of a loop that gives a row for each.
 
@@ -324,12 +411,7 @@ def _most_trips(
     for k in (0, 1):
         if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges):
             raise _deciding(node) or AssertionError
-    most = math.inf
-    if count is not None and count.is_known:
-        most = int(count.array().ravel()[0])
-    elif count is not None and count.computed is not None:
-        found = range_of(count.computed, importer.sizes.ranges)
-        most = math.inf if found is None else found.at(0)[1]
+    most = min(_bound_of_count(importer, node), by_condition)
     size = max((math.prod(shape_of(v)) for v in rows), default=1)
     if not most * max(size, 1) <= MAX_CONSTANT:
         raise _deciding(node) or UserError(
