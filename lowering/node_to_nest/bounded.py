@@ -57,7 +57,7 @@ def compress(node: KeptNode) -> None:
 
 
 def non_max_suppression(node: KeptNode) -> None:
-    """Of each class the best box that is left, again and again; what it overlaps goes."""
+    """Of each class the boxes in the order of their scores: those that overlap no kept one."""
     boxes, scores, y, code = node[0], node[1], node.result, node.code
     batches, classes, n = scores.shape
     if n > _MOST_LOCAL or boxes.element != f32 or not node.has(2):
@@ -65,39 +65,55 @@ def non_max_suppression(node: KeptNode) -> None:
     code.fill(y, 0)
     center = bool(node.get("center_point_box", 0))
     with code.stage():
-        found, alive = code.cell(0, i64), code.array(i1, max(n, 1))
+        found, size = code.cell(0, i64), max(n, 1)
+        values, places = code.array(f32, size), code.array(i64, size)
+        heap = Heap(code, Strided(values), Strided(places), largest=True)
         overlap = node[3][0] if node.has(3) else code.number(0.0, f32)
         with code.loop(batches) as batch, code.loop(classes) as class_:
-            row = (batch * classes + class_) * n
+            number = code.cell(0, i64)
             with code.loop(n) as k:
-                alive[k] = scores[row + k] > node[4][0] if node.has(4) else True
-            left = code.cell(node[2][0].place().call("min", y.shape[0] // (batches * classes)))
-            with code.when(left.value > 0), code.repeat() as again:
-                best = _best(code, scores, row, alive, n)
-                left.value = left.value - 1
-                with code.when(best.value >= 0):
-                    for k, part in enumerate((batch, class_, best.value)):
+                score = scores[(batch * classes + class_) * n + k]
+                with code.when(score > node[4][0] if node.has(4) else code.number(True, i1)):
+                    values[number.value] = score
+                    places[number.value] = k
+                    number.value = number.value + 1
+            heap.sort_all(number.value)
+            most = node[2][0].place().call("min", y.shape[0] // (batches * classes))
+            kept, next_ = code.cell(0, i64), code.cell(0, i64)
+            with code.when((most > 0) & (number.value > 0)), code.repeat() as again:
+                place = places[next_.value]
+                with code.when(
+                    _is_apart(code, boxes, batch * n, places, kept, place, overlap, center)
+                ):
+                    for k, part in enumerate((batch, class_, place)):
                         y[found.value * 3 + k] = part
                     found.value = found.value + 1
-                    first = _ends(boxes, (batch * n + best.value) * 4, center)
-                    alive[best.value] = False
-                    with code.loop(n) as k, code.when(alive[k]):
-                        other = _ends(boxes, (batch * n + k) * 4, center)
-                        with code.when(_overlaps(first, other, overlap)):
-                            alive[k] = False
-                again((best.value >= 0) & (left.value > 0))
+                    places[kept.value] = place  # kept ones go to the front
+                    kept.value = kept.value + 1
+                next_.value = next_.value + 1
+                again((next_.value < number.value) & (kept.value < most))
         _number(node)[0] = found.value
 
 
-def _best(code: Code, scores: NestBuffer, row: Scalar, alive: NestBuffer, n: int) -> Cell:
-    """The place of the first of the largest scores that are left; -1 if none is."""
-    best, value = code.cell(-1, i64), code.cell(float("-inf"), f32)
-    with code.loop(n) as k, code.when(alive[k]):
-        score = scores[row + k]
-        with code.when((score > value.value) | (best.value < 0)):
-            best.value = k
-            value.value = score
-    return best
+def _is_apart(
+    code: Code,
+    boxes: NestBuffer,
+    first: Scalar,
+    places: NestBuffer,
+    kept: Cell,
+    place: Scalar,
+    overlap: Scalar,
+    center: bool,
+) -> Scalar:
+    """Whether a box overlaps none of those that are kept."""
+    own = _ends(boxes, (first + place) * 4, center)
+    k, good = code.cell(0, i64), code.cell(True, i1)
+    with code.when(kept.value > 0), code.repeat() as again:
+        other = _ends(boxes, (first + places[k.value]) * 4, center)
+        good.value = ~_overlaps(other, own, overlap)
+        k.value = k.value + 1
+        again(good.value & (k.value < kept.value))
+    return good.value
 
 
 def _ends(boxes: NestBuffer, at: Scalar, center: bool) -> list[Scalar]:

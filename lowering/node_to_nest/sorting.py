@@ -65,11 +65,21 @@ class Heap:
         self.values[place] = value
         self.positions[place] = position
 
-    def sort(self, count: int) -> None:
+    def sort_all(self, count: Scalar) -> None:
+        """Order so many elements that are no heap yet, the best first."""
+        code = self.code
+        half = count // 2
+        with code.loop(half) as k:
+            start = half - 1 - k
+            self.put(start, count, *self._at(start))
+        with code.when(count > 1):
+            self.sort(count)
+
+    def sort(self, count: int | Scalar) -> None:
         """Order all elements, the best first."""
         code = self.code
         with code.loop(count - 1) as done:
-            last = code.number(count - 1) - done
+            last = code.number(0) + (count - 1) - done
             value, position = self._at(last)
             self._set(last, *self._at(code.number(0)))
             self.put(code.number(0), last, value, position)
