@@ -44,6 +44,13 @@ def load_model(arguments: Namespace) -> Program:
     return load_static(arguments.model, shapes, arguments.batch, arguments.seed)
 
 
+def with_weights(path: str | None) -> tuple[str | None, ...]:
+    """A file, and the file of weights that an .mlir has beside it."""
+    if path is None or Path(path).suffix.lower() != ".mlir":
+        return (path,)
+    return path, str(Path(path).with_suffix(".safetensors"))
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON object on stdout."""
     print(json.dumps(value, indent=2))
@@ -92,7 +99,7 @@ def check_command(arguments: Namespace) -> int:
 
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
-    sources = (arguments.model, arguments.inputs)
+    sources = (*with_weights(arguments.model), arguments.inputs)
     check_outputs([arguments.output, arguments.profile], sources)
     find = load_static if arguments.inputs is None else api.load  # arrays bind dynamic dims
     program = find(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
@@ -189,8 +196,9 @@ def optimize_command(arguments: Namespace) -> int:
     emit = _emit_level(arguments)
     sources = (arguments.rules, arguments.cost_file, arguments.precision_inputs, *arguments.plugin)
     # OUT may take the place of MODEL, what is written about it may not.
-    check_outputs([arguments.output, arguments.report, arguments.certificate], sources)
-    check_outputs([arguments.report, arguments.certificate], [arguments.model])
+    about = (arguments.report, arguments.certificate)
+    check_outputs([*with_weights(arguments.output), *about], sources)
+    check_outputs(about, with_weights(arguments.model))
     if arguments.certificate is not None and arguments.output in (None, "-"):
         raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
     program = load_model(arguments)

@@ -55,6 +55,18 @@ def test_a_table_without_its_origin_is_found() -> None:
     assert [s for s in sections_with_tables(page) if not PROVENANCE.search(s)] == ["Here\n"]
 
 
+def test_the_table_beside_mlir_opt_has_no_empty_cell_and_no_bare_no() -> None:
+    lines = (DOCS / "mlir-opt.md").read_text().splitlines()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in lines
+        if line[:2] == "| "
+    ]
+    assert len(rows) > 40
+    assert [row for row in rows if len(row) != 3 or not all(row)] == []
+    assert [row for row in rows if row[2] == "no"] == [], "a no has its reason"
+
+
 @pytest.mark.parametrize("page", LINKING, ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in LINK.findall(page.read_text()):
