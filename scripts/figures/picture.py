@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from html import escape
 
 STYLE = """
+.page { fill: #ffffff }
 text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #1f2933 }
 .title { font: 600 14px system-ui, sans-serif } .soft { fill: #5b6770; font-size: 11.5px }
 .box { fill: #f4f6f8; stroke: #9aa5b1 } .new { fill: #dff3e4; stroke: #2f8f46 }
 .class { fill: none; stroke: #7b8794; stroke-dasharray: 4 3 } .line { stroke: #7b8794; fill: none }
 .ours { fill: #3b6fd4 } .other { fill: #9fb7e8 } .head { fill: #7b8794 }
 @media (prefers-color-scheme: dark) {
-text { fill: #e4e7eb } .soft { fill: #9aa5b1 } .box { fill: #1f2933; stroke: #616e7c }
+.page { fill: #12181f } text { fill: #e4e7eb }
+.soft { fill: #9aa5b1 } .box { fill: #1f2933; stroke: #616e7c }
 .new { fill: #123821; stroke: #57b36c } .class, .line { stroke: #9aa5b1 }
 .ours { fill: #7ba4f5 } .other { fill: #4a5f8c } .head { fill: #9aa5b1 } }
 """
@@ -58,11 +60,14 @@ class Picture:
     def svg(self, title: str) -> str:
         """The picture as a file."""
         width, height = round(self.width + 12), round(self.height + 12)
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        head += f'width="{width}" height="{height}" role="img">'
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-12 -12 {width + 12} {height + 12}" '
+        )
+        head += f'width="{width + 12}" height="{height + 12}" role="img">'
         marker = (
             '<marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
             'orient="auto"><path d="M0,0 L8,4 L0,8 z" class="head"/></marker>'
         )
         label = f"<title>{escape(title)}</title><style>{STYLE}</style><defs>{marker}</defs>"
-        return "\n".join([head, label, *self.parts, "</svg>", ""])
+        page = f'<rect x="-12" y="-12" width="{width + 12}" height="{height + 12}" class="page"/>'
+        return "\n".join([head, label, page, *self.parts, "</svg>", ""])

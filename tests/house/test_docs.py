@@ -56,6 +56,18 @@ def test_every_mark_stands_above_a_block() -> None:
         assert len(marks) == len(BLOCK.findall(text)), f"{path}: a mark has no block"
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_reader_sees_the_name_of_each_file(path: Path) -> None:
+    """The marks are comments: what a page says must be enough to follow it."""
+    text = path.read_text()
+    for block in BLOCK.finditer(text):
+        if (block["what"] or "").startswith("file "):
+            before = "\n" + re.sub(r"<!--.*?-->", "", text[: block.start()], flags=re.DOTALL)
+            section = before[before.rfind("\n#") :]
+            name = block["what"].removeprefix("file ").strip()
+            assert name in section, f"{path}: nothing says that a block is {name}"
+
+
 def run_shell(body: str, place: str, *, fails: bool) -> str:
     command = ["bash", "-euo", "pipefail", "-c", body]
     run = subprocess.run(
