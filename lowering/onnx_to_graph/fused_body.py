@@ -7,10 +7,12 @@ from typing import Any
 
 from onnx import FunctionProto, NodeProto, TensorProto, helper
 
+from ...dialects.dims import is_symbolic
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.types import Array
 from .node import OnnxNode
 from .tensor_data import to_proto
+from .values import NeedsNumbers
 
 DOMAIN = "com.microsoft"
 OPSET = 21  # of the bodies: the first with blocks of quantised numbers
@@ -42,7 +44,9 @@ class FusedBody:
         return result
 
     def integers(self, *values: int) -> str:
-        """A list of integers: a shape, axes."""
+        """A list of integers: a shape, axes. Raises NeedsNumbers where one is a symbol."""
+        if is_symbolic(values):
+            raise NeedsNumbers("a body is written out for numbers", where=self.node.where)
         return self.add("Constant", value_ints=list(values))
 
     def scalar(self, value: int) -> str:
