@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 LITERAL = 16
 
 
-def specialize(module: ModuleOp, sizes: Mapping[str, int], weights: Weights | None = None) -> None:
+def specialize(
+    module: ModuleOp,
+    sizes: Mapping[str, int],
+    weights: Weights | None = None,
+    literal: int = LITERAL,
+) -> None:
     """Bind the symbols of `@main`, in place; positions (`graph.iota`) become constants.
 
     Args:
         weights: where long constants go; without it long positions stay ops.
+        literal: positions up to this many are no long ones.
 
     Raises:
         UserError: a symbol has no number, a number no symbol, or a guard does not hold.
@@ -40,7 +46,7 @@ def specialize(module: ModuleOp, sizes: Mapping[str, int], weights: Weights | No
     for op in list(main.walk()):
         _bind(op, sizes)
         if isinstance(op, IotaOp):
-            _positions(op, weights)
+            _positions(op, weights, literal)
     inputs = [arg.type for arg in main.body.block.args]
     results = [value.type for value in return_of(module).arguments]
     main.function_type = FunctionType.from_lists(inputs, results)
@@ -86,10 +92,10 @@ def _bound(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
     return type_
 
 
-def _positions(op: IotaOp, weights: Weights | None) -> None:
+def _positions(op: IotaOp, weights: Weights | None, literal: int) -> None:
     """A constant of an `iota`'s numbers."""
     (count,) = shape_of(op.results[0])
-    if count <= LITERAL:
+    if count <= literal:
         new: Operation = ConstantOp(op.reference()[0], i64)
     elif weights is None:
         return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from ...dialects.errors import UserError, one_line
 from ...dialects.extent_math import Sizes
 from ...dialects.extents import Dims, Extent, at_sizes
 from ...dialects.program import Program
+from ...dialects.specialize import specialize
 from ...lowering.onnx_to_graph.dynamic_program import DynamicProgram
 from ...passes.equivalence.all_sizes import ProgramFamily
 from .symbolic_program import SymbolicProgram
@@ -24,12 +26,7 @@ def family_of(program: Program) -> ProgramFamily:
         UserError: it has none, or they are not known before its inputs are.
     """
     if isinstance(program, SymbolicProgram):
-        found = program
-
-        def at(sizes: Sizes) -> Program:
-            return found.at({name: (n,) for name, n in sizes.items()})
-
-        return ProgramFamily(program.symbolic, at)
+        return ProgramFamily(program.symbolic, partial(_bound, program.symbolic))
     if isinstance(program, DynamicProgram):
         return _of_onnx(program)
     raise UserError("it has no symbolic dims", where=program.source)
@@ -49,13 +46,21 @@ def _of_onnx(program: DynamicProgram) -> ProgramFamily:
             problem = one_line(str(error))
             continue
         if symbolic is not None:
-            return ProgramFamily(symbolic, lambda sizes: program.at(_shapes(dims, sizes)))
+            return ProgramFamily(symbolic, partial(_bound, symbolic))
     raise UserError(
         "it has no program with symbols",
         where=program.source,
         found=problem,
         hint="bind its dims: --shape NAME=NUMBER",
     )
+
+
+def _bound(symbolic: Program, sizes: Sizes) -> Program:
+    """The program at sizes, with the same ops at each: positions are weights, however few."""
+    program = symbolic.clone()
+    program.weights = program.weights.apart()
+    specialize(program.module, sizes, program.weights, literal=0)
+    return program
 
 
 def _symbols(shape: Dims) -> Iterator[str]:

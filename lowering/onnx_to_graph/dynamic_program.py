@@ -159,14 +159,6 @@ class DynamicProgram(Program):
         found = self._symbolic_for(examples, {})
         return None if found is None else found.program
 
-    def at(self, shapes: Shapes) -> Program:
-        """The program for shapes of all inputs.
-
-        Raises:
-            UserError: as an import.
-        """
-        return self._bound(shapes, {})[0]
-
     def _bound(self, shapes: Shapes, values: Mapping[str, Array]) -> Imported:
         """The program for shapes of all inputs, from one with symbols where there is one."""
         found = self._symbolic_for(shapes, values)
