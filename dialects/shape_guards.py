@@ -26,7 +26,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from .dims_attr import DimsAttr
-from .errors import UserError
+from .errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from .extents import ShapeEnv
@@ -91,6 +91,19 @@ def symbols_of(function: FuncOp) -> list[str]:
         if isinstance(arg.type, TensorType) and isinstance(arg.type.encoding, DimsAttr):
             found += arg.type.encoding.symbols()
     return list(dict.fromkeys(found))
+
+
+def check_guards(function: FuncOp) -> None:
+    """Raise the UserError of a guard on a symbol that no argument has."""
+    from .extent_text import guard_text
+
+    known = symbols_of(function)
+    for guard in shape_env(function).guards:
+        for name in guard.symbols:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"they are {', '.join(known) or 'none'}"
+                text = guard_text(guard)
+                raise UserError(f"{GUARDS}: '{text}' is about no dim of an input", hint=hint)
 
 
 def note_env(function: FuncOp, env: ShapeEnv) -> None:

@@ -15,7 +15,7 @@ from .errors import UserError, did_you_mean
 from .graph import ConstantOp, WeightOp
 from .graph.data import IotaOp
 from .program import main_of, return_of
-from .shape_guards import GUARDS, SIZES, shape_env, symbols_of
+from .shape_guards import GUARDS, SIZES, check_guards, shape_env, symbols_of
 from .types import shape_of, tensor
 from .weights import Weights
 
@@ -65,6 +65,7 @@ def _check(main: FuncOp, sizes: Mapping[str, int]) -> None:
             raise UserError(f"the symbolic dim '{name}' has no size", hint=f"{name}=NUMBER")
     if not known:
         return
+    check_guards(main)
     broken = shape_env(main).broken(sizes)
     if broken is not None:
         from .extent_text import guard_text

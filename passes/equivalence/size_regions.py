@@ -28,7 +28,7 @@ from ...dialects.extent_math import (
 )
 from ...dialects.extent_text import guard_text, read_extent
 from ...dialects.program import Program
-from ...dialects.shape_guards import shape_env, symbols_of
+from ...dialects.shape_guards import check_guards, shape_env, symbols_of
 from .size_reach import DimNumbers
 
 # Sizes are drawn from these ranges in turn, above the least of a region: what holds of large sizes
@@ -87,11 +87,16 @@ class SymbolTable:
 
     @classmethod
     def of(cls, programs: Sequence[Program]) -> SymbolTable:
-        """Of programs whose inputs have the same dims."""
+        """Of programs whose inputs have the same dims.
+
+        Raises:
+            UserError: a guard is about a symbol that no input has.
+        """
         names = dict.fromkeys(name for p in programs for name in symbols_of(p.main))
         guards: dict[ShapeGuard, None] = {}
         ranges: dict[str, Bounds] = {}
         for program in programs:
+            check_guards(program.main)
             env = shape_env(program.main)
             guards |= dict.fromkeys(env.guards)
             for name in names:

@@ -240,6 +240,11 @@ def test_programs_with_symbolic_dims_are_compared_at_every_size(
     assert [case["how"] for case in found["sizes"]["cases"]][-1] == "different"
     status, out, _ = isoform("verify", relu, other, "--seed", "1")
     assert status == 1 and "Different at n=" in out
+    guarded = SYMBOLIC.replace(" {{", ' attributes {{isoform.guards = ["m <= 4"]}} {{', 1)
+    other.write_text(guarded.format(op="relu"))
+    status, _, err = isoform("verify", relu, other)
+    assert status == 1 and err.count("\n") == 1
+    assert "'m <= 4' is about no dim of an input" in err
 
 
 def test_the_installed_command_exits_with_the_verdict(net: Path, tmp_path: Path) -> None:
