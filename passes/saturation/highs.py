@@ -203,7 +203,9 @@ def main() -> None:
     seconds, mebibytes, nodes = map(float, sys.argv[1:])
     found: Mapping[str, Array] = np.load(io.BytesIO(sys.stdin.buffer.read()))
     _bound_memory(mebibytes)
-    answer = run_highs(IntegerProgram(**{k: found[k] for k in found}), seconds, int(nodes))
+    # Where nodes are counted, what heuristics take is not known beforehand.
+    program, most = IntegerProgram(**{k: found[k] for k in found}), int(nodes)
+    answer = run_highs(program, seconds, most, heuristics=most == _MOST_NODES)
     values = np.empty(0) if answer.values is None else answer.values
     data = io.BytesIO()
     np.savez(data, values=values, bound=answer.bound, optimal=answer.optimal, nodes=answer.nodes)
