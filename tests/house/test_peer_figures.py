@@ -50,7 +50,8 @@ def gives_the_own_file(before: str) -> bool:
         return True
     scripts = [ROOT / name for name in SCRIPT.findall(before)]
     texts = [path.read_text() for path in scripts if path.is_file()]
-    return any("peer_model" in text or '"--against"' in text for text in texts)
+    own = ("peer_model", '"--against"', "{OWN}")
+    return any(mark in text for text in texts for mark in own)
 
 
 def faults(text: str) -> list[str]:
