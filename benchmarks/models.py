@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from model_files import GIVEN, Given
+from model_files import GIVEN, NOTES, Given
 from operators import BAR, paired
 
 import isoform
@@ -122,6 +122,8 @@ def shown(row: Row) -> str:
         notes.append("differs")
     if row["ratio"] < BAR:
         notes.append("slower")
+    if notes and row["name"] in NOTES:
+        notes.append(NOTES[row["name"]])
     cells = [row["name"], nodes, f"{row['compile']:.1f}", f"{row['apart']:.0e}"]
     cells += [f"{row['ms']:.3f}", f"{row['peer_ms']:.3f}", f"{row['ratio']:.2f}"]
     return f"| {' | '.join([*cells, '; '.join(notes) or 'none'])} |"
