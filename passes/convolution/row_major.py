@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.index import iterators
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp
-from ...dialects.types import shape_of, tensor_type
+from ...dialects.types import element_of, is_float, shape_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_gemm
 from .winograd import KernelBuilder, copy_epilogue
 
@@ -58,6 +58,8 @@ def _slides_in_rows(op: ConvOp) -> bool:
 
 
 def _is_product(op: ConvOp) -> bool:
+    if not is_float(element_of(op.scopes[0].result)):
+        return False  # products of bytes have the weights on the right: signed, and packed
     found = op.parameters
     single = set(found.kernel) == set(found.strides) == {1} and found.groups == 1
     wide = math.prod(found.sizes) >= LEAST_PIXELS

@@ -132,3 +132,16 @@ def test_sums_past_32_bits_stay_floats() -> None:
     made = rewritten(b.build())
     product = next(op for op in made.main.body.block.ops if op.name == "graph.matmul")
     assert "f32" in str(product.results[0].type)
+
+
+def test_a_single_tap_of_bytes_over_many_pixels_is_exact() -> None:
+    """It is no product with the image on the right, which is unsigned: that gave wrong sums."""
+    b, rng = GraphBuilder(), np.random.default_rng(5)
+    x = b.input("x", (1, 16, 4, 2100), from_numpy(np.uint8))
+    kernel = weights(rng, np.int8, (1, 16, 1, 1))
+    window: dict[str, Any] = {"strides": [1, 1], "pads": [0] * 4, "dilations": [1, 1]}
+    b.output("y", b.conv(whole(b, x, None), whole(b, b.weight("w", kernel), None), **window))
+    given = rng.integers(0, 256, (1, 16, 4, 2100), np.uint8)
+    found = api.compile(b.build(), threads=1, effort="quick")(x=given)["y"]
+    want = np.einsum("nchw,fc->nfhw", given.astype(np.int64), kernel[:, :, 0, 0].astype(np.int64))
+    assert np.array_equal(found, want)
