@@ -162,9 +162,10 @@ def _chosen(expr: Expr, wide: Collection[SSAValue], half: Attribute) -> Expr | N
 
 def _is_copy(scope: ScopeOp, expr: Expr) -> bool:
     """Whether it gives a tensor as it is."""
+    if scope.summation or not isinstance(expr, Read):
+        return False
     here = tuple(iterators(len(scope.traversal)))
-    whole = isinstance(expr, Read) and shape_of(expr.source) == scope.traversal
-    return not scope.summation and whole and expr.index == here
+    return shape_of(expr.source) == scope.traversal and expr.index == here
 
 
 __all__ = ["WidenHalfResults"]

@@ -26,16 +26,17 @@ from ...dialects.extent_math import Expression, Sizes, symbol
 from ...dialects.program import Program
 from .compare import compare_with_proofs
 from .folded_constants import METHOD as COEFFICIENTS
-from .prove import SYMBOLIC, Proof
+from .prove import SYMBOLIC, OutOfTimeError, Proof
 from .size_claim import SAME_FORMULA, LeftOut, SizeCase, SizeClaim, sizes_text
 from .size_reach import Reach, SourceNames, reach_of
-from .size_regions import PROBES, RANGES, Region, SymbolTable
+from .size_regions import PROBES, RANGES, Region, SymbolTable, numbers_of
 from .verdict import DIFFERENT, ORDER, UNKNOWN, Kind, OutputVerdict, Verdict
 
 # Sizes below this are always tried: iterators of one point have a form of their own.
 _SMALL = 4
 # Of more sizes than this below a region that is proved, only the first `_SMALL` are tried.
 _MOST_SINGLE = 12
+_ANOTHER_WAY = "the programs are proved equal in another way at each size"
 # Sizes tried where nothing can be proved.
 _MOST_TRIED = 125
 
@@ -60,6 +61,7 @@ class _Draw:
     sizes: Sizes
     proofs: Sequence[Proof]
     reaches: Mapping[str, Reach]  # of the scopes by token, in order
+    dims: Mapping[int, Sequence[Expression]]  # by their number
 
 
 _Choose: TypeAlias = "Callable[[Region, int, random.Random], dict[str, int] | None]"
@@ -117,6 +119,9 @@ class _Comparison:
                 self._try_some(every)
             else:
                 self._explore(every)
+        except OutOfTimeError:
+            rest = SizeCase("the sizes that are left", "unknown", (), "the time budget is spent")
+            self.cases.append(rest)
         except _DifferentError as found:
             claim = self._claim()
             return replace(found.verdict, seconds=time.monotonic() - started, sizes=claim)
@@ -208,17 +213,16 @@ class _Comparison:
         above = self._above(region, self._reach(probes, [[*p.reaches] for p in probes], max))
         draws = self._draws(above)
         for number in _need_opening(draws):
-            opened = [probe.proofs[number].opened for probe in probes]
+            opened = [_proof(probe, number).opened for probe in probes]
             above = self._above(above, self._reach(probes, opened, sum))
         if any(above.least[name] > draw.sizes[name] for draw in draws for name in above.least):
             draws = self._draws(above)
             _need_opening(draws)
         needs: list[tuple[Expression, int]] = []
         for draw in draws:
-            dims = self.symbols.dims_at(draw.sizes)
             for extent, smaller in {pair for proof in draw.proofs for pair in proof.shrinkings}:
-                needs += [(dim, smaller - 1) for dim in dims.get(extent, [])]
-                if extent not in dims:
+                needs += [(dim, smaller - 1) for dim in draw.dims.get(extent, [])]
+                if extent not in draw.dims:
                     raise _NoProofError("a proof is about a size that is no dim of the programs")
         return self._above(above, needs).least, draws
 
@@ -259,7 +263,7 @@ class _Comparison:
     def _dims_of(self, probe: _Draw, size: int) -> Sequence[Expression]:
         """The dims that are a number; of one that is no dim of the programs, every symbol."""
         every = [symbol(name) for name in self.symbols.names]
-        return self.symbols.dims_at(probe.sizes).get(size, every)
+        return probe.dims.get(size, every)
 
     def _draws(self, region: Region) -> list[_Draw]:
         """A comparison for each range of sizes."""
@@ -289,23 +293,27 @@ class _Comparison:
 
         Raises:
             _DifferentError: the programs differ there.
+            OutOfTimeError: the budget is spent.
         """
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTimeError
         try:
             first, second = self.a.at(sizes), self.b.at(sizes)
         except UserError as error:
             self.left_out.append(LeftOut(sizes_text(sizes), one_line(str(error))))
             return None
-        left, names = max(self.deadline - time.monotonic(), 0.0), SourceNames()
+        names = SourceNames()
         verdict, proofs = compare_with_proofs(first, second, self.seed, left, names)
         self.verdicts.append(verdict)
         if verdict.kind == DIFFERENT:
             at = sizes_text(sizes)
             self.cases.append(SizeCase(at, "different", (at,)))
             raise _DifferentError(verdict)
-        dims = self.symbols.numbers_at(sizes, fixed)
-        return verdict, _Draw(
-            sizes, proofs, {token: reach_of(s, dims) for token, s in names.scopes.items()}
-        )
+        dims = self.symbols.dims_at(sizes)
+        numbers = numbers_of(dims, fixed)
+        found = {token: reach_of(s, numbers) for token, s in names.scopes.items()}
+        return verdict, _Draw(sizes, proofs, found, dims)
 
     def _note(self, region: Region, how: str, draws: Sequence[_Draw], reason: str = "") -> None:
         tried = tuple(sizes_text(draw.sizes) for draw in draws)
@@ -349,7 +357,7 @@ def _need_opening(draws: Sequence[_Draw]) -> list[int]:
         _NoProofError: one is not the same then either.
     """
     if len({len(draw.proofs) for draw in draws}) > 1:
-        raise _NoProofError("the programs are proved equal in another way at each size")
+        raise _NoProofError(_ANOTHER_WAY)
     found: list[int] = []
     for number, group in enumerate(zip(*(draw.proofs for draw in draws), strict=True)):
         first = group[0]
@@ -364,6 +372,12 @@ def _need_opening(draws: Sequence[_Draw]) -> list[int]:
         if not one_form and (not all(said) or len(set(said)) > 1):
             raise _NoProofError(_depends(first))
     return found
+
+
+def _proof(draw: _Draw, number: int) -> Proof:
+    if number >= len(draw.proofs):
+        raise _NoProofError(_ANOTHER_WAY)
+    return draw.proofs[number]
 
 
 def _depends(proof: Proof) -> str:

@@ -208,15 +208,6 @@ class SymbolTable:
             found.setdefault(value_at(dim, sizes), []).append(dim)
         return found
 
-    def numbers_at(self, sizes: Sizes, fixed: Collection[str]) -> DimNumbers:
-        """The numbers that dims are at these sizes, by whether they vary with symbols not fixed."""
-        static: set[int] = set()
-        varying: set[int] = set()
-        for number, exprs in self.dims_at(sizes).items():
-            names = {s.name for e in exprs for s in e.free_symbols}
-            (varying if names - set(fixed) else static).add(number)
-        return DimNumbers(frozenset(static), frozenset(varying))
-
     def least_for(
         self, region: Region, needs: Iterable[tuple[Expression, int]]
     ) -> dict[str, int] | None:
@@ -270,6 +261,16 @@ class SymbolTable:
     def guard_texts(self) -> list[str]:
         """What holds of the symbols, as text."""
         return [guard_text(g) for g in self.guards]
+
+
+def numbers_of(dims: Mapping[int, Sequence[Expression]], fixed: Collection[str]) -> DimNumbers:
+    """The numbers that dims are, by whether they vary with symbols that are not fixed."""
+    static: set[int] = set()
+    varying: set[int] = set()
+    for number, exprs in dims.items():
+        names = {s.name for e in exprs for s in e.free_symbols}
+        (varying if names - set(fixed) else static).add(number)
+    return DimNumbers(frozenset(static), frozenset(varying))
 
 
 def _dims(main: FuncOp) -> Iterator[Expression]:
