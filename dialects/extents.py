@@ -83,6 +83,10 @@ class ShapeEnv:
         self.add(guard if found else guard.negated())
         return found
 
+    def follows(self, guard: ShapeGuard) -> bool:
+        """Whether a guard follows from those here."""
+        return self._known(make_guard(self._with_numbers(guard.expr), guard.relation)) is True
+
     def number(self, expr: Expression) -> int:
         """The number that an expression is, where only a number will do.
 

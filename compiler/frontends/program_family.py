@@ -35,24 +35,29 @@ def family_of(program: Program) -> ProgramFamily:
 def _of_onnx(program: DynamicProgram) -> ProgramFamily:
     dims = program.symbolic_dims()
     names = sorted({name for shape in dims.values() for name in _symbols(shape)})
-    problem = "its sizes depend on what its inputs hold"
+    problem = ""
     for examples in _EXAMPLES:
         if len(names) > len(examples):
             raise UserError("too many symbolic dims", where=program.source, found=", ".join(names))
         try:
-            sizes = dict(zip(names, examples, strict=False))
-            symbolic = program.with_symbols(_shapes(dims, sizes))
+            return _at(program, dims, dict(zip(names, examples, strict=False)))
         except UserError as error:
             problem = one_line(str(error))
-            continue
-        if symbolic is not None:
-            return ProgramFamily(symbolic, partial(_bound, symbolic))
     raise UserError(
         "it has no program with symbols",
         where=program.source,
         found=problem,
         hint="bind its dims: --shape NAME=NUMBER",
     )
+
+
+def _at(program: DynamicProgram, dims: Mapping[str, Dims], sizes: Sizes) -> ProgramFamily:
+    """The family of the import at some sizes; its parts are other imports."""
+    own = DynamicProgram(program.model, program.error, program.shapes)
+    symbolic = own.with_symbols(_shapes(dims, sizes))
+    if symbolic is None:
+        raise UserError("a node needs numbers", where=program.source)
+    return ProgramFamily(symbolic, partial(_bound, symbolic), partial(_at, program, dims))
 
 
 def _bound(symbolic: Program, sizes: Sizes) -> Program:

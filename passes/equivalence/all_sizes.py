@@ -23,7 +23,9 @@ from typing import TypeAlias
 
 from ...dialects.errors import UserError, one_line
 from ...dialects.extent_math import Expression, Sizes, symbol
+from ...dialects.extent_text import guard_text
 from ...dialects.program import Program
+from ...dialects.shape_guards import shape_env
 from .compare import compare_with_proofs
 from .folded_constants import METHOD as COEFFICIENTS
 from .prove import SYMBOLIC, OutOfTimeError, Proof
@@ -48,10 +50,17 @@ class ProgramFamily:
     Attributes:
         symbolic: the program with symbols.
         at: the program for sizes. Raises UserError where there is none.
+        part: the family for sizes at which a guard of this one does not hold. Raises UserError
+            where there is none. Without it the guards say which sizes there are.
     """
 
     symbolic: Program
     at: Callable[[Sizes], Program]
+    part: Callable[[Sizes], ProgramFamily] | None = None
+
+    def holds(self, sizes: Sizes) -> bool:
+        """Whether its guards hold at sizes of all symbols."""
+        return shape_env(self.symbolic.main).broken(sizes) is None
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,7 @@ class _Comparison:
     cases: list[SizeCase] = field(default_factory=list[SizeCase])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    proved: Mapping[str, int] | None = None  # smaller sizes are fixed, one after the other
 
     def run(self) -> Verdict:
         """Explore all sizes; the first difference ends it."""
@@ -114,7 +124,7 @@ class _Comparison:
         self.symbols = SymbolTable.of((self.a.symbolic, self.b.symbolic))
         self.rng = random.Random(self.seed)
         try:
-            every = Region({}, self.symbols.least)
+            every = Region({}, self._least_of_all())
             if self.symbols.undecided:
                 self._try_some(every)
             else:
@@ -128,14 +138,27 @@ class _Comparison:
         return replace(self._joined(), seconds=time.monotonic() - started)
 
     def _claim(self) -> SizeClaim:
-        guards = tuple(self.symbols.guard_texts())
-        return SizeClaim(self.symbols.names, guards, tuple(self.cases), tuple(self.left_out))
+        guards = self.symbols.guards
+        if self._has_parts and self.proved is not None:  # the other sizes have cases of their own
+            guards = self.symbols.open_guards(self.proved)
+        texts = tuple(guard_text(guard) for guard in guards)
+        return SizeClaim(self.symbols.names, texts, tuple(self.cases), tuple(self.left_out))
+
+    def _least_of_all(self) -> dict[str, int]:
+        """The least number of each symbol that there is a program for."""
+        least = self.symbols.least
+        return least if not self._has_parts else dict.fromkeys(least, 0)
+
+    @property
+    def _has_parts(self) -> bool:
+        return self.a.part is not None and self.b.part is not None
 
     # --- regions ---
 
     def _explore(self, region: Region) -> None:
         """Large sizes at once, then each small one of each symbol."""
         if self.symbols.broken(region.fixed) is not None:
+            self._elsewhere(region)
             return
         if not region.least:
             self._single(dict(region.fixed))
@@ -145,9 +168,39 @@ class _Comparison:
             self._one_by_one(region, few, int(self.symbols.bounds[few][1]) + 1)
             return
         found = [self._large(part) for part in self.symbols.parts(region)]
+        if not region.fixed:
+            self.proved = {name: max(part[name] for part in found) for name in region.least}
         for name in region.least:
             end = max(least[name] for least in found)
             region = self._one_by_one(region, name, end)
+
+    def _elsewhere(self, region: Region) -> None:
+        """A region at which a guard does not hold, by the families that are for it."""
+        free = zip(region.least.items(), PROBES[0], strict=False)
+        sizes = {**region.fixed, **{name: max(n, example) for (name, n), example in free}}
+        families: list[ProgramFamily] = []
+        for family in (self.a, self.b):
+            if not family.holds(sizes):
+                if family.part is None:
+                    return  # there are no such sizes
+                try:
+                    family = family.part(sizes)
+                except UserError as error:
+                    where = region.text(self.symbols.periods)
+                    self.left_out.append(LeftOut(where, one_line(str(error))))
+                    return
+            families.append(family)
+        outer = self.a, self.b, self.symbols
+        self.a, self.b = families
+        self.symbols = SymbolTable.of([family.symbolic for family in families])
+        try:
+            if self.symbols.undecided or self.symbols.broken(region.fixed) is not None:
+                reason = self.symbols.undecided or "a guard holds at no such size"
+                self._note(region, "unknown", (), reason)
+            else:
+                self._explore(region)
+        finally:
+            self.a, self.b, self.symbols = outer
 
     def _one_by_one(self, region: Region, name: str, end: int) -> Region:
         """Try a symbol's numbers below `end`; the region that is left."""

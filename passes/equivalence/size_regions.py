@@ -22,11 +22,13 @@ from ...dialects.extent_math import (
     ShapeGuard,
     Sizes,
     bounds_of,
+    make_guard,
     solved,
     symbol,
     value_at,
 )
-from ...dialects.extent_text import guard_text, read_extent
+from ...dialects.extent_text import read_extent
+from ...dialects.extents import ShapeEnv
 from ...dialects.program import Program
 from ...dialects.shape_guards import check_guards, shape_env, symbols_of
 from .size_reach import DimNumbers
@@ -196,7 +198,10 @@ class SymbolTable:
         """Add a symbol's number: what an equality asks for, or one that no other symbol has."""
         for guard in self.guards:
             if guard.relation == "==" and set(guard.symbols) - sizes.keys() == {name}:
-                return solved(guard.expr, 0, sizes)
+                if not solved(guard.expr, 0, sizes):
+                    return False
+                if name in sizes:
+                    return True
         free = [n for n in pool if n not in sizes.values()]
         sizes[name] = rng.choice(free or pool)
         return True
@@ -258,9 +263,11 @@ class SymbolTable:
                 return True
         return False
 
-    def guard_texts(self) -> list[str]:
-        """What holds of the symbols, as text."""
-        return [guard_text(g) for g in self.guards]
+    def open_guards(self, least: Mapping[str, int]) -> list[ShapeGuard]:
+        """The guards that do not follow from the least number of each symbol."""
+        known = {make_guard(symbol(name) - n, ">="): "" for name, n in least.items()}
+        env = ShapeEnv(guards=known, frozen=True)
+        return [guard for guard in self.guards if not env.follows(guard)]
 
 
 def numbers_of(dims: Mapping[int, Sequence[Expression]], fixed: Collection[str]) -> DimNumbers:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import onnx
 import pytest
 
+from isoform.compiler.frontends.models import load
 from isoform.compiler.frontends.program_family import family_of
 from isoform.compiler.frontends.program_file import program_of
 from isoform.compiler.frontends.source import SourceText
@@ -244,3 +246,31 @@ def test_different(name: str) -> None:
     verdict = compared(*WRONG[name])
     assert verdict.kind == "different", said(verdict)
     assert " at " in verdict.text().split(":")[0]
+
+
+ONNX = """g (float[batch, 4] x) => (float[batch, 4] y)
+    <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+    shape = Shape(x)
+    batch = Slice(shape, zero, one)
+    is_one = Equal(batch, one)
+    factor = Where(is_one, {factor}, one)
+    number = Cast<to = 1>(factor)
+    y = Mul(x, number)
+}}"""
+
+
+def onnx_family(folder: Path, factor: str) -> ProgramFamily:
+    text = f'<ir_version: 8, opset_import: ["" : 18]> {ONNX.format(factor=factor)}'
+    path = folder / f"{factor}.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return family_of(load(path))
+
+
+@pytest.mark.parametrize("factor, kind", [("one", "equal"), ("two", "different")])
+def test_sizes_that_are_another_import(tmp_path: Path, factor: str, kind: str) -> None:
+    """The import at other sizes has the guard that the batch is not 1."""
+    pair = onnx_family(tmp_path, "one"), onnx_family(tmp_path, factor)
+    assert not pair[1].holds({"batch": 1})
+    verdict = compare_at_all_sizes(*pair, seed=5)
+    assert verdict.kind == kind, said(verdict)
+    assert ("Different at batch=1: " in said(verdict)) == (kind == "different")
