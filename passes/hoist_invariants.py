@@ -15,8 +15,8 @@ from ..dialects.builder import GraphBuilder
 from ..dialects.control import LoopOp, YieldOp, control_ops
 from ..dialects.floats import BITS, Floats
 from ..dialects.graph import ConstantOp, GraphOp, WeightOp
+from ..dialects.loop_invariants import hoisted
 from ..dialects.program import main_of
-from ..lowering.onnx_to_graph.hoisting import hoisted
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,6 @@ import gc
 import os
 import signal
 
-# Python looks for garbage after 700 new objects: programs make millions, few of them in cycles.
-NEW_OBJECTS = 20_000
-
 
 def pytest_configure() -> None:
     """Verify programs after every pass, and let Ctrl-C reach the commands that tests start.
@@ -20,7 +17,6 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage rarely, and never among what the collection of tests made."""
+    """Never look for garbage among what the collection of tests made."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(NEW_OBJECTS)

@@ -44,9 +44,9 @@ class CalmBlock:
 
         spent = time.perf_counter() - self.started
         left = max(self.budget - spent, 0.0)
-        table = Table.grid(padding=(0, 2))
+        table = Table.grid(padding=(0, 2), expand=True)
         table.add_column(style="dim", no_wrap=True)
-        table.add_column(overflow="ellipsis", no_wrap=True)
+        table.add_column(overflow="ellipsis", no_wrap=True, ratio=1)  # names keep their width
         table.add_row("optimize", Text(self.title, "bold"))
         bar = ProgressBar(self.budget, min(spent, self.budget), width=30)
         table.add_row("time", bar if left else Text("used up: the result is compared"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
@@ -62,6 +64,7 @@ class KernelToNest(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         isa = _named(self.isa)
         constants = constant_values(op)
+        names = {o.sym_name.data for o in op.body.block.ops if isinstance(o, FuncOp)}
         for number, kernel in enumerate(main_of(op).body.block.ops):
             if isinstance(kernel, CallOp):
                 nests = _of_call(kernel, constants)
@@ -69,9 +72,17 @@ class KernelToNest(ModulePass):
                 nest = _nest(kernel, constants, isa) if isinstance(kernel, KernelOp) else None
                 nests = [] if nest is None else [nest]
             for nest in nests:
-                name = kernel.results[0].name_hint or f"kernel{number}"
+                name = _new(kernel.results[0].name_hint or f"kernel{number}", names)
                 nest.properties["sym_name"] = StringAttr(name)
                 op.body.block.add_op(nest)
+
+
+def _new(name: str, names: set[str]) -> str:
+    """The name, or where there is one of it the next with a number; it is added to the names."""
+    tries = (name if k == 0 else f"{name}_{k}" for k in count())
+    found = next(n for n in tries if n not in names)
+    names.add(found)
+    return found
 
 
 def _of_call(op: CallOp, constants: set[SSAValue]) -> Sequence[NestOp]:

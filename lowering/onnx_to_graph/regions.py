@@ -18,11 +18,11 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.control import LoopOp, YieldOp
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ...dialects.loop_invariants import hoisted
 from ...dialects.opaque import RANDOM_NODES, captured
 from ...dialects.program import name_value
 from ...dialects.types import Tensor, element_of, is_float, shape_of, tensor, tensor_type
 from ...dialects.weights_only import depends_on_weights_only, is_source
-from .hoisting import hoisted
 from .node import OnnxNode
 from .padded import PaddedDim, same_count
 from .sequences import SequenceValue, tensors

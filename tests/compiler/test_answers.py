@@ -145,7 +145,9 @@ def test_a_result_with_weights_of_its_own_is_not_remembered(
         return SearchResult(made, "finished")
 
     use(monkeypatch, search)
-    monkeypatch.setattr(acceptance, "_seconds", lambda programs, _: [2.0, 1.0][: len(programs)])
+    monkeypatch.setattr(
+        acceptance, "program_seconds", lambda programs, _: [2.0, 1.0][: len(programs)]
+    )
     monkeypatch.setattr(optimizer, "_modelled", lambda *_: (2.0, 1.0))
     for _ in range(2):
         optimize(program(), target="h100")

@@ -39,6 +39,11 @@ def test_the_block_shows_what_was_said_last_and_the_best() -> None:
     assert "60 s left of 60 s" in rows[""]
 
 
+def test_a_long_title_leaves_the_names_whole() -> None:
+    for length in range(50, 120):
+        assert "best so far" in drawn(CalmBlock("m" * length, 60.0))
+
+
 def test_a_time_that_is_spent_is_said() -> None:
     assert "used up" in drawn(CalmBlock("m", 0.0))["time"]
 

@@ -96,3 +96,20 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     data = (*rules, *shim, *exports, *stubs, *parts)
     expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}
     assert shipped == {*expected, "isoform/py.typed"}
+
+
+def test_a_program_that_is_no_onnx_is_compiled_without_onnx(tmp_path: Path) -> None:
+    """It takes 20 MB and a third of a second to load."""
+    heavy = ["onnx", "onnxruntime", "sympy", "sklearn", "torch"]
+    code = (
+        "import isoform, sys; isoform.compile(isoform.load('zoo:fsrcnn')); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "ISOFORM_CACHE": str(tmp_path), "ISOFORM_DEBUG": ""},
+    )
+    assert run.stdout.strip() == "[]"

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects.builder import GraphBuilder
-from ...dialects.graph import GraphOp, shaping
-from ...dialects.weights_only import is_source
+from .builder import GraphBuilder
+from .graph import GraphOp, shaping
+from .weights_only import is_source
 
 
 def hoisted(
