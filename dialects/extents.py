@@ -85,7 +85,8 @@ class ShapeEnv:
 
     def follows(self, guard: ShapeGuard) -> bool:
         """Whether a guard follows from those here."""
-        return self._known(make_guard(self._with_numbers(guard.expr), guard.relation)) is True
+        known = self._known(make_guard(self._with_numbers(guard.expr), guard.relation))
+        return bool(known)  # of sympy, perhaps
 
     def number(self, expr: Expression) -> int:
         """The number that an expression is, where only a number will do.
