@@ -110,9 +110,16 @@ def test_a_lowering_that_needs_numbers_says_which(file: Path, capsys: Captured) 
     assert message in capsys.readouterr().err
 
 
-def test_an_onnx_model_is_imported_once_for_many_shapes(tmp_path: Path) -> None:
+def dynamic(path: Path, text: str) -> DynamicProgram:
     import onnx
 
+    onnx.save(onnx.parser.parse_model(text), path)
+    program = isoform.load(path)
+    assert isinstance(program, DynamicProgram)
+    return program
+
+
+def test_an_onnx_model_is_imported_once_for_many_shapes(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["" : 18]>
     g (float[batch,seq,8] x) => (float[batch,seq,8] y) {
         shape = Shape(x)
@@ -120,10 +127,7 @@ def test_an_onnx_model_is_imported_once_for_many_shapes(tmp_path: Path) -> None:
         s = Softmax<axis = 1>(flat)
         y = Reshape(s, shape)
     }"""
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    program = isoform.load(path)
-    assert isinstance(program, DynamicProgram)
+    program = dynamic(tmp_path / "m.onnx", text)
     for batch, seq in [(2, 3), (1, 1), (5, 7), (2, 9), (3, 3)]:
         bound = program.bind({"x": np.zeros((batch, seq, 8), np.float32)})
         assert bound.outputs["y"].get_shape() == (batch, seq, 8)
@@ -134,8 +138,6 @@ def test_an_onnx_model_is_imported_once_for_many_shapes(tmp_path: Path) -> None:
 
 def test_shapes_that_come_leave_nothing_behind(tmp_path: Path) -> None:
     """Positions are constants of the bound program, not of the one with symbols."""
-    import onnx
-
     text = """<ir_version: 8, opset_import: ["" : 18]>
     g (float[n] x) => (float[n] y) <int64 zero = {0}, int64 one = {1}> {
         shape = Shape(x)
@@ -144,10 +146,7 @@ def test_shapes_that_come_leave_nothing_behind(tmp_path: Path) -> None:
         floats = Cast<to = 1>(places)
         y = Add(x, floats)
     }"""
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    program = isoform.load(path)
-    assert isinstance(program, DynamicProgram)
+    program = dynamic(tmp_path / "m.onnx", text)
     session = isoform.compile(program, threads=1, effort="quick")
     for n in (40, 50, 60):
         (found,) = session(x=np.zeros(n, np.float32)).values()

@@ -14,7 +14,9 @@ from isoform.compiler.frontends.program_file import program_of
 from isoform.compiler.frontends.source import SourceText
 from isoform.compiler.frontends.symbolic_program import SymbolicProgram
 from isoform.dialects.errors import UserError
+from isoform.passes.equivalence import all_sizes
 from isoform.passes.equivalence.all_sizes import ProgramFamily, compare_at_all_sizes
+from isoform.passes.equivalence.prove import Proof
 from isoform.passes.equivalence.verdict import Verdict
 
 
@@ -187,13 +189,32 @@ def test_wrong_at_some_sizes(e: str) -> None:
     assert verdict.kind == "different", said(verdict)
 
 
-FAR = """
-  %p = graph.pad %x {pads = [0, 50, 0, 0]} : f32<b, n + 50>
-  %s = graph.slice %p {starts = [0, 0], sizes = [b, n], steps = [1, 1]} : f32<b, n>
+def beside(columns: int) -> str:
+    """A relu of an image and what is that many columns before: 0 in a smaller image."""
+    return f"""
+  %p = graph.pad %x {{pads = [0, {columns}, 0, 0]}} : f32<b, n + {columns}>
+  %s = graph.slice %p {{starts = [0, 0], sizes = [b, n], steps = [1, 1]}} : f32<b, n>
   %t = graph.add %x, %s : f32<b, n>
   %y = graph.relu %t : f32<b, n>"""
+
+
+def in_steps(columns: int, steps: int) -> str:
+    """As `beside`, each step on its own: none reaches as far as all of them."""
+    lines, last = [], "x"
+    for k in range(steps):
+        lines.append(f"%p{k} = graph.pad %{last} {{pads = [0, {columns}, 0, 0]}}")
+        lines[-1] += f" : f32<b, n + {columns}>"
+        lines.append(f"%s{k} = graph.slice %p{k} {{starts = [0, 0], sizes = [b, n],")
+        lines[-1] += " steps = [1, 1]} : f32<b, n>"
+        last = f"s{k}"
+    lines.append(f"%t = graph.add %x, %{last} : f32<b, n>")
+    return "\n".join([*lines, "%y = graph.relu %t : f32<b, n>"])
+
+
 WRONG = {
-    "a row 50 columns away": ("x: f32<b, n>", "f32<b, n>", IDENTITY, FAR),
+    "50 columns away": ("x: f32<b, n>", "f32<b, n>", IDENTITY, beside(50)),
+    # Farther than any size drawn before it is known how far scopes reach.
+    "300 columns away": ("x: f32<b, n>", "f32<b, n>", IDENTITY, beside(300)),
     "a mean of four": (
         "x: f32<n, 8>",
         "f32<1, 8>",
@@ -246,6 +267,49 @@ def test_different(name: str) -> None:
     verdict = compared(*WRONG[name])
     assert verdict.kind == "different", said(verdict)
     assert " at " in verdict.text().split(":")[0]
+
+
+def test_what_reaches_far_in_steps_is_not_called_equal() -> None:
+    """They differ from 301 columns on, and no size drawn first is so large."""
+    verdict = compared("x: f32<b, n>", "f32<b, n>", IDENTITY, in_steps(100, 3))
+    assert not verdict.is_equal, said(verdict)
+
+
+def opened(method: str, *statements: tuple[str, ...]) -> list[int]:
+    """The proofs that need opening, of one proof at each of several sizes."""
+    draws = [
+        all_sizes._Draw({}, [Proof(True, method, statements=said)], {}, {})  # pyright: ignore[reportPrivateUsage]
+        for said in statements
+    ]
+    return all_sizes._need_opening(draws)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_mean_of_means() -> None:
+    """The coefficient 1 / (b * n) is another at each size; both sides have it."""
+    verdict = compared(
+        "x: f32<b, n>",
+        "f32<1, 1>",
+        "%y = graph.reduce_mean %x {axes = [0, 1]} : f32<1, 1>",
+        """%r = graph.reduce_mean %x {axes = [1]} : f32<b, 1>
+  %y = graph.reduce_mean %r {axes = [0]} : f32<1, 1>""",
+        ("b >= 1", "n >= 1"),
+    )
+    assert verdict.kind == "equal", said(verdict)
+
+
+def test_proofs_that_state_the_same_are_one() -> None:
+    assert opened("field, full", ("a",), ("a",)) == []
+    assert opened("field, full", ("a", "c"), ("b", "c")) == [0]
+    assert opened("symbolic", ("a",), ("b",)) == [0]  # one form at each size
+    for method, *statements in (
+        ("field, full", ("a",), ("b",)),
+        ("field, full", ("a", "c"), ("b", "d")),
+        ("symbolic, full", ("a", "c"), ("b", "d")),
+        ("symbolic", ("a", "c"), ("b",)),
+        ("coefficients", (), ()),
+    ):
+        with pytest.raises(Exception, match="depends on the size"):
+            opened(method, *statements)
 
 
 ONNX = """g (float[batch, 4] x) => (float[batch, 4] y)
