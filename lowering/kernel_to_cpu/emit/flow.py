@@ -75,7 +75,7 @@ class Flow:
         """Call a function of this module, or an external one when `declare` is set."""
         if declare:
             self.module.declare(name, result, [arg.type for arg in args])
-        text = f"call {result or 'void'} @{name}({', '.join(map(str, args))})"
+        text = f"call {result or 'void'} @{name}({', '.join(args)})"
         if result is not None:
             return self.op(result, text, pure=False)
         self.do(text)
@@ -83,14 +83,14 @@ class Flow:
 
     def call_pointer(self, pointer: Value, result: Type | None, args: Sequence[Value]) -> None:
         """Call the function that `pointer` points to, and drop what it returns."""
-        self.do(f"call {result or 'void'} {pointer.text}({', '.join(map(str, args))})")
+        self.do(f"call {result or 'void'} {pointer.text}({', '.join(args)})")
 
     def intrinsic(
         self, name: str, result: Type, args: Sequence[Value], *, flags: str = ""
     ) -> Value:
         """Call a pure LLVM intrinsic, named in full but for the `llvm.`."""
         self.module.declare(f"llvm.{name}", result, [arg.type for arg in args])
-        listed = ", ".join(map(str, args))
+        listed = ", ".join(args)
         return self.op(result, f"call {flags}{result} @llvm.{name}({listed})")
 
     @contextmanager

@@ -36,7 +36,7 @@ class Module:
 
     def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> None:
         """Declare the external function `name` once."""
-        listed = ", ".join(map(str, params))
+        listed = ", ".join(params)
         self._declarations[name] = f"declare {result or 'void'} @{name}({listed})"
 
     def once(self, key: str, emit: Callable[[str], None]) -> str:

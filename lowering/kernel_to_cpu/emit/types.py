@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 _BITS = {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
@@ -60,15 +59,24 @@ F16, BF16, F32, F64 = Type("half"), Type("bfloat"), Type("float"), Type("double"
 PTR = Type("ptr")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """Hold the text of an SSA name or constant, with its type."""
+class Value(str):
+    """Name an SSA value or constant with its type before it, as LLVM's operands do.
 
+    Attributes:
+        text: the name or constant alone.
+    """
+
+    __slots__ = ("text", "type")
     text: str
     type: Type
 
-    def __str__(self) -> str:
-        return f"{self.type} {self.text}"
+    def __new__(cls, text: str, dtype: Type) -> "Value":
+        made = super().__new__(cls, f"{dtype} {text}")
+        made.text, made.type = text, dtype
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Value, (self.text, self.type)
 
 
 Index = Value | int
