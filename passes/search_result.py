@@ -56,6 +56,8 @@ class Applied:
 
     Attributes:
         became: the subprogram as IR after this step of a derivation; empty where it has no steps.
+        equal: of an e-graph, the class of what the rule made and those that it reads, each with its
+            forms.
     """
 
     rule: str
@@ -64,12 +66,14 @@ class Applied:
     delta: float  # seconds, modelled
     floats: Floats
     became: str = ""
+    equal: Sequence[dict[str, Any]] = ()
 
     def entry(self) -> dict[str, Any]:
         """The rewrite as an entry of a report."""
         found = {"rule": self.rule, "place": self.place, "proof": self.proof, "delta": self.delta}
         became = {"became": self.became} if self.became else {}
-        return {**found, **self.floats.entry(), **became}
+        equal = {"equal": list(self.equal)} if self.equal else {}
+        return {**found, **self.floats.entry(), **became, **equal}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ _SEARCH["properties"] |= {
     "curve": _list(_row(_SECONDS, 3)),
     "matches": {"type": "object", "additionalProperties": {"type": "integer"}},
 }
+# Of an e-graph: a class by its value's name, its forms, and how many more it has.
+_FORM = _object(ir=_TEXT, seconds=_SECONDS, rule=_TEXT, chosen={"type": "boolean"})
+_CLASS = _object(value=_TEXT, forms=_list(_FORM), more={"type": "integer"})
 _REWRITE = _object(rule=_TEXT, place=_TEXT, delta=_SECONDS)
 _REWRITE["properties"] |= {
     "proof": _TEXT,
@@ -44,6 +47,7 @@ _REWRITE["properties"] |= {
     "before": _TEXT,
     "after": _TEXT,
     "became": _TEXT,
+    "equal": _list(_CLASS),
     "seconds": _row(_SECONDS, 2),
 }
 _NODE = _object(op=_TEXT, place=_TEXT, ir=_TEXT, when=_TEXT)

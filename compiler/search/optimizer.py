@@ -417,14 +417,15 @@ def _compare(
 ) -> Comparison:
     """Measure both programs in turn where the target runs here, otherwise use the model.
 
-    After an interrupt the comparison gets no more than its part of the budget.
+    The comparison has its part of the budget, also where the searches took longer than theirs;
+    after an interrupt it gets no more.
 
     Raises:
         KeyboardInterrupt: at the second interrupt.
     """
-    interrupted, end = searched.stop_reason == "interrupted", request.end
-    if interrupted:
-        end = min(end, time.perf_counter() + budget * (1.0 - MEASURE.searching))
+    interrupted = searched.stop_reason == "interrupted"
+    own = time.perf_counter() + budget * (1.0 - MEASURE.searching)
+    end = min(request.end, own) if interrupted else max(request.end, own)
     if request.unmeasured is not None:
         first, second = _modelled(before, after, request.costs)
         return Comparison(first, second, first, "modelled", request.unmeasured)

@@ -131,7 +131,7 @@ class DerivationProposer(Proposer):
         return Proposals(
             sub.native,
             [self._proposal(sub, searcher, found, best[0]) for found in best],
-            f"{len(result.states)} programs",
+            f"{len(result.states)} program{'' if len(result.states) == 1 else 's'}",
             _STOPS.get(result.stop, "finished"),
             repeatable=result.stop is not Stop.TIME or seconds >= self.settings.budget,
         )

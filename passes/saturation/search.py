@@ -20,6 +20,7 @@ from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..rules.rule_set import PROVED, reported_proof, rules_named
 from ..search_result import Applied, Limits, Point, Rejected, SearchResult
 from ..work_clock import charge, now
+from .around import Surroundings
 from .check import require_sound
 from .cycles import Cycles
 from .decode import Decoder
@@ -84,6 +85,7 @@ class BlockOutcome:
         e_graph: all of it, in the dialect `equivalence`, where the settings ask for it.
         replay: the run as a program of egglog, where the settings ask for it.
         curve: the best choice before, after one round of merges, and at the end, over e-nodes.
+        around: the e-graph as a report tells of it.
     """
 
     changed: bool
@@ -98,6 +100,7 @@ class BlockOutcome:
     e_graph: Block | None
     replay: str
     curve: list[Point]
+    around: Surroundings
 
 
 def usable(
@@ -288,6 +291,7 @@ def saturate_block(
         e_graph=e_graph,
         replay=engine.replay() if settings.replayed else "",
         curve=curve,
+        around=Surroundings(graph, table, problem, chosen),
     )
 
 
@@ -415,7 +419,14 @@ def _applied(outcome: BlockOutcome, rules: Sequence[Rule], delta: float) -> list
     known = {r.name: r for r in rules}
     share = delta / len(outcome.made) if outcome.made else 0.0
     return [
-        Applied(rule.name, where(op), reported_proof(rule), share, floats_of(rule))
+        Applied(
+            rule.name,
+            where(op),
+            reported_proof(rule),
+            share,
+            floats_of(rule),
+            equal=outcome.around.of(node.klass),
+        )
         for op, node in outcome.made
         for rule in (known[node.made_by],)
     ]

@@ -53,15 +53,13 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
 
     first = _with_rules(program, costs, part(_EXPANSIVE), "laws", "expansive")
     if first.stop_reason in ("time", "nodes", "memory"):
-        spent = now() - begun
         without = _with_rules(program, costs, part(1 - _EXPANSIVE - _GENERATED), "laws")
-        _join(first, without, spent)
+        _join(first, without)
         first = min(without, first, key=lambda one: costs.program(one.program).seconds)
     if first.stop_reason == "interrupted":
         return first
-    spent = now() - begun
     second = _with_rules(first.program, costs, part(_GENERATED), "default")
-    _join(first, second, spent)
+    _join(first, second)
     if first.applied and second.applied:
         # As kernels it may be the cheaper one: fewer sums that are no epilogue.
         second.alternatives = [*second.alternatives, first.program]
@@ -72,8 +70,12 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     return second
 
 
-def _join(first: SearchResult, second: SearchResult, after: float) -> None:
-    """Give both the curve and the matches of one search followed by another after some seconds."""
+def _join(first: SearchResult, second: SearchResult) -> None:
+    """Give both the curve and the matches of one search followed by another.
+
+    The clock of limits may count work, or leap to its end; a curve has its own.
+    """
+    after = max((t for t, *_ in first.curve), default=0.0)
     best = min((price for *_, price in first.curve), default=math.inf)
     later = [(after + t, n, min(price, best)) for t, n, price in second.curve]
     rules = {**first.matches, **second.matches}

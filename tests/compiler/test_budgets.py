@@ -138,6 +138,21 @@ def test_what_is_not_compared_in_time_is_not_returned(
     assert "rewrites not kept: the budget was spent" in found.report["message"]
 
 
+def test_searches_that_take_too_long_leave_the_comparison_its_part(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def long() -> SearchResult:
+        clock.pass_by(31.0)  # all of the budget, as an extraction on a busy machine may
+        return SearchResult(program(), "time")
+
+    clock.run = 0.001
+    found = asked(monkeypatch, 30.0, long)
+    assert found.report["cost"]["kind"] == "measured"
+    clock.run = 11.0  # more than its part
+    found = asked(monkeypatch, 30.0, long)
+    assert "the budget was spent" in found.report["message"]
+
+
 def test_one_compilation_of_the_result_is_apart(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

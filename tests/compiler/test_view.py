@@ -44,7 +44,8 @@ def test_a_folded_batch_norm_is_shown_with_its_ir_and_price() -> None:
     assert fold["source"] == "conv1" and data["families"][fold["family"]] == "fold-batch-norm"
     before, after = fold["at"]["graph"]
     nodes = data["levels"]["graph"]
-    assert [nodes["before"]["nodes"][k]["op"] for k in before] == ["graph.conv"]
+    replaced = [nodes["before"]["nodes"][k]["op"] for k in before]
+    assert replaced == ["graph.conv", "graph.batch_norm"]
     assert "graph.conv" in [nodes["after"]["nodes"][k]["op"] for k in after]
 
 

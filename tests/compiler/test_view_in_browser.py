@@ -91,6 +91,56 @@ def test_finding_dims_what_does_not_match(browser: Browser, tmp_path: Path) -> N
     assert text_of(browser, "#hits") == "1 of 2" and "graph.relu" in text_of(browser, "#details h2")
 
 
+def test_the_ir_is_searched_where_no_op_or_name_has_it(browser: Browser, tmp_path: Path) -> None:
+    show(browser, tmp_path, convolution_with_batch_norm())
+    for text, ops in (("conv", ["graph.conv"]), ("strides", ["graph.conv"])):
+        browser.run(f"document.getElementById('find').value = '{text}'; find()")
+        found = browser.run("hits.map(([side, k]) => data.levels.graph[side].nodes[k].op)")
+        assert sorted(set(found)) == ops, text
+
+
+def test_equal_forms_of_the_e_graph_are_shown(browser: Browser, tmp_path: Path) -> None:
+    report = report_of(convolution_with_batch_norm())
+    form = {"ir": HOSTILE, "seconds": 1e-6, "rule": "r", "chosen": True}
+    other = {**form, "rule": "", "chosen": False, "seconds": 0.0}
+    report["rewrites"][0]["equal"] = [{"value": "%y", "forms": [form, other], "more": 3}]
+    show_report(browser, tmp_path, report)
+    browser.run("chooseRewrite(0)")
+    assert count(browser, "#details .forms li") == 3 and count(browser, "#details .chosen") == 1
+    shown = text_of(browser, "#details .forms")
+    for word in (HOSTILE, "chosen, 1.0", "free, of the program", "and 3 more"):
+        assert word in shown, word
+
+
+def test_a_curve_of_any_length_is_drawn(browser: Browser, tmp_path: Path) -> None:
+    report = report_of(convolution_with_batch_norm())
+    search = {"strategy": "saturate", "stop_reason": "time", "kept": True, "reason": "why"}
+    report["searches"] = [{**search, "curve": [[0.0, 1, 2e-3], [1e12, 9, 1e-3]]}]
+    show_report(browser, tmp_path, report)
+    browser.run("tab('search')")
+    assert 2 < count(browser, "#search .curve text") < 40
+
+
+def test_columns_that_are_alike_are_laid_out_once(browser: Browser, tmp_path: Path) -> None:
+    b = GraphBuilder()
+    x = b.input("x", (1, 8))
+    for _ in range(600):
+        x = b.add(b.relu(x), b.neg(x))
+    b.output("y", x)
+    report = report_of(b.build())
+    for name in ("algebra", "kernel"):
+        report["levels"][name] = {"before": None, "after": None}
+    show_report(browser, tmp_path, report)
+    laid = browser.run(
+        "(() => { let n = 0; const own = dagre.layout; dagre.layout = (g) => { n++; own(g); };"
+        " const made = layout(data.levels.graph.before.nodes, 0.8); dagre.layout = own;"
+        " const at = new Set(made.places.map((p) => `${p.x} ${p.y}`));"
+        " return [n, at.size, made.places.length, made.edges.length]; })()"
+    )
+    reads = "data.levels.graph.before.nodes.reduce((n, node) => n + (node.reads || []).length, 0)"
+    assert laid[0] < 15 and laid[1] == laid[2] and laid[3] == browser.run(reads)
+
+
 def test_the_wheel_zooms_and_a_drag_moves(browser: Browser, tmp_path: Path) -> None:
     show(browser, tmp_path, convolution_with_batch_norm())
     x, y = middle(browser, "#after svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from isoform.passes.equivalence import compare
 from isoform.passes.saturation import search as engine
 from isoform.passes.saturation.strategy import search
 from isoform.passes.search_result import Limits, SearchResult
+from isoform.passes.work_clock import counted
 
 COSTS = Costs(target_named("cpu"))
 LIMITS = Limits(30.0)
@@ -107,3 +109,32 @@ def test_no_rule_set_begins_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(engine, "search", interrupted)
     assert search(products(3), COSTS, LIMITS).stop_reason == "interrupted"
     assert len(asked) == 1
+
+
+def factored() -> Program:
+    """x @ y + x @ z, which is x @ (y + z)."""
+    b = GraphBuilder()
+    x, y, z = (b.input(name, (256, 256)) for name in "xyz")
+    b.output("w", b.add(b.matmul(x, y), b.matmul(x, z)))
+    return b.build()
+
+
+def test_the_curve_goes_on_where_the_clock_of_limits_leaps() -> None:
+    with counted(time.perf_counter() + 0.2):  # the budget ends within the search
+        times = [t for t, *_ in search(factored(), COSTS, LIMITS).curve]
+    assert len(times) > 2 and times == sorted(times) and times[-1] < 1e6
+
+
+def test_a_rewrite_tells_the_forms_that_the_e_graph_holds_equal() -> None:
+    result = search(factored(), COSTS, LIMITS)
+    *_, (own_class, *others) = (a.equal for a in result.applied if a.rule == "matmul-of-add")
+    classes = {c["value"]: c["forms"] for c in others}
+    (chosen,) = (form for form in own_class["forms"] if form["chosen"])
+    assert chosen["ir"].startswith("graph.matmul %x, %e") and chosen["rule"] == "matmul-of-add"
+    (own,) = (form for form in own_class["forms"] if not form["rule"])
+    assert own["ir"].startswith("graph.add %e") and not own["chosen"]
+    (read,) = (c for c in classes if c in chosen["ir"])
+    assert {form["ir"].partition(" :")[0] for form in classes[read]} == {
+        "graph.add %y, %z",
+        "graph.add %z, %y",
+    }

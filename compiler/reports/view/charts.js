@@ -42,8 +42,8 @@ function treemap(kernels, whole, choose) {
     const rect = svg("rect", { class: "tile", x, y, width: Math.max(width, 0.5), height: Math.max(height, 0.5), rx: 3 });
     rect.style.setProperty("--c", kernel.family === null ? "var(--edge)" : `var(--f${kernel.family % 8})`);
     tile.append(rect);
-    const room = Math.floor((width - 12) / 6.8), time = milliseconds(kernel.seconds);
-    if (room >= 5 && height > 20) {
+    const room = Math.floor((width - 12) / 7.4), time = milliseconds(kernel.seconds);
+    if (height > 20 && room >= Math.min(kernel.source ? kernel.source.length : kernel.label.length, 8)) {
       const label = kernel.label.length > room && kernel.source ? kernel.source : kernel.label;
       tile.append(svg("text", { x: x + 6, y: y + 15 }, shortened(label, room)));
       if (height > 36 && time.length <= room) tile.append(svg("text", { class: "soft", x: x + 6, y: y + 30 }, time));
@@ -69,7 +69,7 @@ function curveChart(searches) {
     made.append(svg("line", { class: "axis", x1: left, x2: W - right, y1: y(value), y2: y(value) }));
     made.append(svg("text", { class: "soft", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, percent(value)));
   }
-  const second = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800].find((s) => end / s <= 10) || 3600;
+  const second = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800].find((s) => end / s <= 10) || 10 ** Math.ceil(Math.log10(end / 10));
   for (let t = 0; t <= end; t += second) {
     made.append(svg("text", { class: "soft", x: x(t), y: H - 20, "text-anchor": "middle" }, `${t.toFixed(second < 1 ? 1 : 0)} s`));
   }

@@ -10,6 +10,7 @@ from ..in_words import by_reason
 from ..program_graphs import SIDES
 
 LEVELS = ("graph", "algebra", "kernel")
+_ENDED = {"time": "budget spent"}
 
 
 def page_data(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,11 +40,10 @@ def page_data(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def _asked(report: Mapping[str, Any]) -> str:
     earlier = ", remembered of an earlier run" if report.get("remembered") else ""
+    stop = report["stop_reason"]
     how = "" if report["strategy"] == "none" else f", strategy {report['strategy']}"
-    return (
-        f"for {report['target']}{how}: {report['stop_reason']} "
-        f"after {report['elapsed_s']:.1f} s{earlier}"
-    )
+    ended, seconds = _ENDED.get(stop, stop), report["elapsed_s"]
+    return f"for {report['target']}{how}: {ended}, {seconds:.1f} s{earlier}"
 
 
 def _level(level: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,21 +88,27 @@ def _rewrite(
         "source": ", ".join(s for s in sources if s),
         "short": short,
         "family": families.index(family),
-        "at": {name: _at(entry["place"], sources, levels[name]) for name in LEVELS},
+        "at": {name: _at(entry, sources, levels[name]) for name in LEVELS},
     }
 
 
-def _at(place: str, sources: Sequence[str], level: Mapping[str, Any]) -> list[list[int]]:
-    """The nodes of a level, before and after, at the source nodes of a rewrite.
+def _at(
+    entry: Mapping[str, Any], sources: Sequence[str], level: Mapping[str, Any]
+) -> list[list[int]]:
+    """The nodes of a level, before and after, at the source nodes of a rewrite or in its IR.
 
     Without a source node, the node of that place if there is but one.
     """
     wanted = {source for source in sources if source}
-    graphs = [(level[side] or {"nodes": []})["nodes"] for side in SIDES]
-    if wanted:
-        return [[k for k, n in enumerate(nodes) if n["source"] in wanted] for nodes in graphs]
-    found = [[k for k, n in enumerate(nodes) if n["place"] == place] for nodes in graphs]
-    return [own if len(own) == 1 else [] for own in found]
+    found: list[list[int]] = []
+    for side in SIDES:
+        nodes = (level[side] or {"nodes": []})["nodes"]
+        lines = frozenset(entry.get(side, "").splitlines())
+        here = [k for k, n in enumerate(nodes) if n["place"] == entry["place"]]
+        if wanted:
+            here = [k for k, n in enumerate(nodes) if n["source"] in wanted or n["ir"] in lines]
+        found.append(here if wanted or len(here) == 1 else [])
+    return found
 
 
 def _kernels(report: Mapping[str, Any], levels: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,36 +38,44 @@ function columns(nodes, size) {
   return found;
 }
 
-// The second try has columns of a height that fills the pane.
+// Columns of a height that fills the pane, by the shape of those of a first try on a few nodes.
 function layout(nodes, aspect) {
-  const size = Math.sqrt(5 * nodes.length), first = inColumns(nodes, size);
-  const by = Math.sqrt(first.width / first.height / aspect);
-  return by > 0.8 && by < 1.25 ? first : inColumns(nodes, size * by);
+  const size = Math.sqrt(5 * nodes.length), few = nodes.slice(0, Math.ceil(2 * size)), first = inColumns(few, size);
+  const by = Math.sqrt((first.width * nodes.length) / few.length / first.height / aspect);
+  return few.length === nodes.length && by > 0.8 && by < 1.25 ? first : inColumns(nodes, size * by);
+}
+
+// One column, laid out by dagre. Networks repeat themselves: columns with the same edges look alike.
+function laidOut(start, end, nodes, known) {
+  const reads = [];
+  for (let k = start; k < end; k++) for (const read of nodes[k].reads || []) if (read >= start) reads.push([read - start, k - start]);
+  const key = `${end - start} ${reads.join(" ")}`;
+  if (known.has(key)) return known.get(key);
+  const graph = new dagre.graphlib.Graph();
+  graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 30, edgesep: 12 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (let k = 0; k < end - start; k++) graph.setNode(k, { width: WIDTH, height: HEIGHT });
+  for (const [from, to] of reads) graph.setEdge(from, to);
+  dagre.layout(graph);
+  known.set(key, graph);
+  return graph;
 }
 
 function inColumns(nodes, size) {
   size = Math.min(Math.max(Math.round(size), 8), 110);
   const places = new Array(nodes.length), edges = [];
   let left = 0, height = 0;
+  const known = new Map();
   for (const [start, end] of columns(nodes, size)) {
-    const graph = new dagre.graphlib.Graph();
-    graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 30, edgesep: 12 });
-    graph.setDefaultEdgeLabel(() => ({}));
-    for (let k = start; k < end; k++) graph.setNode(k, { width: WIDTH, height: HEIGHT });
+    const graph = laidOut(start, end, nodes, known);
     for (let k = start; k < end; k++) {
-      for (const read of nodes[k].reads || []) {
-        if (read >= start) graph.setEdge(read, k);
-        else edges.push({ from: read, to: k, points: null });
-      }
-    }
-    dagre.layout(graph);
-    for (let k = start; k < end; k++) {
-      const at = graph.node(k);
+      for (const read of nodes[k].reads || []) if (read < start) edges.push({ from: read, to: k, points: null });
+      const at = graph.node(k - start);
       places[k] = { x: left + at.x, y: at.y };
     }
     for (const edge of graph.edges()) {
       const points = graph.edge(edge).points.map((p) => [left + p.x, p.y]);
-      edges.push({ from: Number(edge.v), to: Number(edge.w), points });
+      edges.push({ from: start + Number(edge.v), to: start + Number(edge.w), points });
     }
     left += graph.graph().width + GAP;
     height = Math.max(height, graph.graph().height);
@@ -236,7 +244,7 @@ class GraphPane {
   }
 
   show(k, x, y) {
-    this.k = Math.min(Math.max(k, 0.02), 4);
+    this.k = Math.min(Math.max(k, 0.02), 2.5);
     [this.x, this.y] = [x, y];
     this.plane.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${this.k.toFixed(4)})`);
     this.svg.classList.toggle("far", this.k < READABLE);
@@ -258,13 +266,18 @@ class GraphPane {
 
   zoomBy(factor, at = null) {
     const [width, height] = this.size(), [x, y] = at || [width / 2, height / 2];
-    const k = Math.min(Math.max(this.k * factor, 0.02), 4), by = k / this.k;
+    const k = Math.min(Math.max(this.k * factor, 0.02), 2.5), by = k / this.k;
     this.show(k, x - (x - this.x) * by, y - (y - this.y) * by);
   }
 
   centre(k) {
-    const [width, height] = this.size(), at = this.laid.places[k], zoom = Math.max(this.k, 0.8);
-    this.show(zoom, width / 2 - zoom * at.x, height / 2 - zoom * at.y);
+    const at = this.laid.places[k], zoom = Math.max(this.k, 0.8), [width, height] = this.size();
+    // Near an edge of the program the pane is not left half empty.
+    const within = (to, room, whole) => {
+      const spare = room - zoom * whole;
+      return spare >= 48 ? spare / 2 : Math.max(Math.min(room / 2 - zoom * to, 24), spare - 24);
+    };
+    this.show(zoom, within(at.x, width, this.laid.width), within(at.y, height, this.laid.height));
   }
 
   listen() {

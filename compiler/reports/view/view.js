@@ -137,7 +137,7 @@ function showLevel(level) {
     const graph = data.levels[level][side], box = $(side), key = `${level} ${side}`;
     const caption = box.parentElement.querySelector("figcaption");
     const seconds = graph ? graph.nodes.reduce((sum, node) => sum + (node.seconds || 0), 0) : 0;
-    const told = graph ? `${graph.nodes.length} nodes, ${milliseconds(seconds)} modelled` : "";
+    const told = graph ? `${graph.nodes.length} nodes, ${milliseconds(seconds)} ${level === "kernel" ? "modelled" : "modelled, op by op"}` : "";
     caption.replaceChildren(make("b", side === "before" ? "Before" : "After"), make("span", told));
     if (graph === null) {
       state.panes[side] = null;
@@ -243,12 +243,26 @@ function nodeDetails(side, node, rewrites) {
   ], [...(list.length ? [make("h3", "Rewrites here"), ...list] : []), ...ir("IR", node.ir)]);
 }
 
+// The e-graph around a rewrite: a card a class, a line a form; the chosen form is marked.
+function equalForms(classes) {
+  const cards = classes.map(({ value, forms, more }) => {
+    const lines = forms.map((form) => make("li", [
+      make("code", form.ir),
+      make("span", `${form.chosen ? "chosen, " : ""}${form.seconds ? milliseconds(form.seconds) : "free"}, ${form.rule || "of the program"}`, "soft"),
+    ], form.chosen ? "chosen" : ""));
+    const rest = more ? [make("li", `and ${more} more`, "soft")] : [];
+    return make("section", [make("b", value), make("ul", [...lines, ...rest])], "forms");
+  });
+  return [make("h3", "Equal forms in the e-graph"), ...cards];
+}
+
 function rewriteDetails(rewrite) {
   const steps = data.rewrites.map((r, k) => [r, k]).filter(([r]) => r.place === rewrite.place && r.family === rewrite.family);
   const rest = [];
   if (rewrite.before !== undefined) rest.push(...ir("IR before", rewrite.before));
   if (rewrite.became) rest.push(...ir("Alone, after this step", rewrite.became));
   if (rewrite.before !== undefined) rest.push(...ir(rewrite.became ? "IR after all steps" : "IR after", rewrite.after));
+  if (rewrite.equal) rest.push(...equalForms(rewrite.equal));
   if (steps.length > 1) {
     rest.push(make("h3", "All steps at this place"));
     const list = make("ol", steps.map(([r, k]) => make("li", [act(r.rule, () => chooseRewrite(k), "link")])));
@@ -343,6 +357,15 @@ function rejectedTab() {
 
 let hits = [], hit = -1;
 
+// In ops and source nodes; in the IR, which names what a node reads, only where these have nothing.
+function found_in(nodes, text) {
+  for (const of of [(node) => `${node.op} ${node.place}`, (node) => node.ir]) {
+    const found = [...nodes.keys()].filter((k) => of(nodes[k]).toLowerCase().includes(text));
+    if (found.length) return found;
+  }
+  return [];
+}
+
 function find() {
   const text = $("find").value.trim().toLowerCase();
   [hits, hit] = [[], -1];
@@ -350,8 +373,7 @@ function find() {
   for (const side of SIDES) {
     const pane = state.panes[side];
     if (!pane) continue;
-    const found = text === "" ? null : pane.nodes.map((node, k) => [node, k])
-      .filter(([node]) => `${node.op} ${node.place} ${node.ir}`.toLowerCase().includes(text)).map(([, k]) => k);
+    const found = text === "" ? null : found_in(pane.nodes, text);
     pane.find(found);
     hits.push(...(found || []).map((k) => [side, k]));
   }
