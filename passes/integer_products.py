@@ -216,10 +216,10 @@ class _Rewrite:
         return self._scaled()
 
     def _fits(self, left: _Whole, right: _Whole) -> bool:
-        """Whether weights are on the right, at run time bytes on the left, and sums fit."""
-        if right.bytes not in self.known or left.bytes in self.known:
+        """Whether a kernel multiplies them, filters constant, and sums fit."""
+        if isinstance(self.op, ConvOp) and right.bytes not in self.known:
             return False
-        return terms(self.op) <= MOST_TERMS
+        return left.bytes not in self.known and terms(self.op) <= MOST_TERMS
 
     def _scaled(self) -> SSAValue | None:
         """scaled(a, s) * scaled(b, t) = scaled(a * b, s * t), then the bias."""
@@ -229,6 +229,8 @@ class _Rewrite:
         left, right = _whole(a.whole), _whole(b.whole)
         if left is None or right is None or not self._fits(left, right):
             return None
+        if right.bytes not in self.known:
+            return None  # attention: floats
         total = self.ops.add(CastOp(self._product(left, right), to=f32))
         shape = shape_of(total)
         one, column = self.ops.scalar(a.scale), 1 if isinstance(self.op, ConvOp) else len(shape) - 1

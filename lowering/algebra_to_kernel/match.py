@@ -26,6 +26,9 @@ SHORT_SUM = 8
 # The least number of columns in one range, if there are others: fewer fill no vector.
 LEAST_COLUMNS = 8
 
+# The deepest panel of bytes that is copied to the stack: 256 KiB of words.
+MOST_COPIED = 2048
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -163,12 +166,17 @@ def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     found = None if takes_conv(scope, constants) else match_gemm(scope)
     if found is None or max(found.m.extent, found.n.extent) == 1:
         return False
-    bytes_ = is_byte(element_of(found.b.source))
-    if bytes_ and (found.b.source not in constants or not _packable(found.b.source)):
+    if is_byte(element_of(found.b.source)) and not _multiplies_bytes(found, constants):
         return False
     if found.shares and found.n.extent < LEAST_COLUMNS:
         return False
     return min(found.m.extent, found.n.extent) > 1 or found.k.extent > SHORT_SUM
+
+
+def _multiplies_bytes(found: GemmMatch, constants: set[SSAValue]) -> bool:
+    """Whether the right operand can be packed: beforehand, or a panel at a time on the stack."""
+    known = found.b.source in constants
+    return _packable(found.b.source) and (known or found.k.extent <= MOST_COPIED)
 
 
 def _peel(

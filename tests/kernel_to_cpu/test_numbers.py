@@ -47,6 +47,21 @@ def product(m: int, k: int, n: int, dtype: Any, weights: Array) -> Program:
     return b.build()
 
 
+def apart_from_zero(x: Array, y: Array, flip: bool) -> Program:
+    """A product of two inputs minus their zero points, 3 and 5."""
+    b = GraphBuilder()
+
+    def whole(name: str, array: Array, zero: int) -> SSAValue:
+        value = widened(b, b.input(name, array.shape, from_numpy(array.dtype)))
+        zeros = b.broadcast(b.constant(np.int32(zero)), shape=list(array.shape), dims=[])
+        return b.sub(value, zeros)
+
+    right = whole("y", y.swapaxes(1, 2) if flip else y, 5)
+    right = b.transpose(right, perm=[0, 2, 1]) if flip else right
+    b.output("z", b.matmul(whole("x", x, 3), right))
+    return b.build()
+
+
 def kernels(program: Program) -> set[str]:
     from isoform.compiler.targets.levels import lower_to
 
@@ -64,6 +79,28 @@ def test_products_of_bytes_are_exact(monkeypatch: pytest.MonkeyPatch, isa: str, 
         assert k == 1 or "kernel.gemm" in kernels(program)
         found = isoform.compile(program, threads=1, effort="quick")(x=x)["y"]
         np.testing.assert_array_equal(found, x.astype(np.int32) @ w.astype(np.int32))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("flip", [False, True])
+def test_products_of_two_results_are_exact(
+    monkeypatch: pytest.MonkeyPatch, isa: str, flip: bool
+) -> None:
+    monkeypatch.setenv("ISOFORM_ISA", isa)
+    rng = np.random.default_rng(4)
+    for dtypes, (m, k, n) in (
+        ((np.uint8, np.int8), (30, 33, 47)),
+        ((np.int8, np.int8), (7, 770, 40)),
+        ((np.uint8, np.uint8), (33, 66, 20)),
+        ((np.int8, np.uint8), (5, 3, 9)),
+    ):
+        x, y = (bytes_of(rng, t, s) for t, s in zip(dtypes, ((2, m, k), (2, k, n)), strict=True))
+        program = apart_from_zero(x, y, flip)
+        assert k < 8 or "kernel.gemm" in kernels(program)
+        given = y.swapaxes(1, 2) if flip else y
+        found = isoform.compile(program, threads=1, effort="quick")(x=x, y=given)["z"]
+        wanted = (x.astype(np.int32) - 3) @ (y.astype(np.int32) - 5)
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -85,11 +85,16 @@ def block_loops(
         block, first = block + count, first + count * size
 
 
-def register_blocks(isa: Isa) -> list[tuple[int, int]]:
-    """List (rows, vectors) whose accumulators, weights and one input fit the registers."""
-    if isa.registers == 32:
-        return [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (14, 1)]
-    return [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
+def register_blocks(isa: Isa, words: int = 1) -> list[tuple[int, int]]:
+    """List (rows, vectors) whose accumulators, weights and one input fit the registers.
+
+    Units: `words` is how many rows of weights a step multiplies; then an input takes two registers.
+    """
+    wide = isa.registers == 32
+    if words == 1:
+        blocks = [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (14, 1)]
+        return blocks if wide else [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
+    return [(12, 2), (7, 3), (10, 2), (14, 1)] if wide else [(5, 2), (4, 2), (12, 1), (7, 1)]
 
 
 def block_cycles(rows: int, vectors: int, depth: int) -> float:

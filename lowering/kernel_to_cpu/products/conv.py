@@ -114,7 +114,7 @@ class _Conv:
     @property
     def weight_steps(self) -> int:
         """Count the vectors of weights that one vector of output channels takes."""
-        return self.steps + int(self.numbers.start)
+        return self.steps * self.numbers.words + int(self.numbers.start)
 
     @property
     def steps(self) -> int:

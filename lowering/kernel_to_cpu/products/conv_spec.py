@@ -156,7 +156,7 @@ def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
         sizes = (12, 8, 6, 4) if isa.registers == 32 else (6, 4, 3)
         return [ConvSchedule(rows, 1, 1, outside) for rows in sizes]
     widest = -(-spec.group_out // isa.lanes(spec.numbers.total))
-    blocks = [block for block in register_blocks(isa) if block[1] <= widest]
+    blocks = [block for block in register_blocks(isa, spec.numbers.words) if block[1] <= widest]
     ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
     return [ConvSchedule(rows, vectors, 1, outside) for rows, vectors in ranked]
 

@@ -24,6 +24,7 @@ from ..emit.module import KernelCode, Module, kernel
 from ..emit.types import I64, PTR, Index, Type, Value, constant
 from ..isa import Isa
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
+from .copy_bytes import copy_bytes
 from .copy_panel import copy_panel, copy_rows
 from .epilogue import Epilogue, OutIndex, finish
 from .gemm_spec import GemmSchedule, GemmSpec, candidates, default_schedule
@@ -345,9 +346,13 @@ def _weights(
     k_stride, n_stride = gemm.spec.b_strides[-2:]
     source = b.address(gemm.right, item.b, b.linear((start, k_stride), (column, n_stride)))
     if gemm.schedule.right == "copied":
-        strides = k_stride, n_stride
-        copy_panel(b, source, item.stacked[1], strides, kind, gemm.lanes, depth, gemm.numbers)
-        return item.stacked[1]
+        strides, target = (k_stride, n_stride), item.stacked[1]
+        if gemm.numbers.is_integer:  # blocks of k are whole
+            k = gemm.spec.k
+            copy_bytes(b, source, target, strides, kind, gemm.lanes, k, gemm.numbers)
+        else:
+            copy_panel(b, source, target, strides, kind, gemm.lanes, depth, gemm.numbers)
+        return target
     return source
 
 

@@ -89,7 +89,7 @@ class GemmSchedule:
 
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:
     """List schedules worth measuring, best guess first; `constant_b` allows packed panels."""
-    blocks = register_blocks(isa)
+    blocks = register_blocks(isa, spec.numbers.words)
     if spec.m <= FEW_ROWS:  # every weight is used m times only: wide panels, read straight through
         across = constant_b or spec.b_strides[-1] == 1
         blocks = [(spec.m, vectors) for vectors in ((4, 2, 6, 1) if across else (1, 2))]
@@ -145,7 +145,7 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
     reused = blocks > 1 or right == "copied"
     far = _conflicts(spec) or _is_scattered(spec)
     most = 512 if right == "copied" or far else 1024
-    whole = not reused or spec.numbers.group > 1
+    whole = not reused or spec.numbers.is_integer
     parts = 1 if whole else max(1, -(-spec.k // most))
     depth = max(1, -(-spec.numbers.rows(spec.k) // parts))
     wanted = max(1, min(_ITEMS, spec.flops // _ITEM_FLOPS) // math.prod(spec.batch))

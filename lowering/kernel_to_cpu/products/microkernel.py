@@ -38,7 +38,7 @@ class RegisterTile:
     vectors: int  # of a row
     lanes: int  # of a vector
     depth: Index  # steps of the innermost loop
-    weight_stride: int  # from one step to the next
+    weight_stride: int  # from one row of words to the next
     depth_stride: int = 1  # of the input, likewise
     taps: tuple[tuple[int, int], ...] = ()
     unroll: int = 1  # steps per loop iteration
@@ -107,8 +107,9 @@ def starts_of(b: Emitter, tile: RegisterTile, weights: Value, steps: int) -> lis
     """What sums start from: the packed row after all steps; None for zeros."""
     if not tile.numbers.start:
         return None
+    rows = steps * tile.numbers.words
     columns = [
-        b.load(tile.vector, weights, steps * tile.weight_stride + v * tile.lanes)
+        b.load(tile.vector, weights, rows * tile.weight_stride + v * tile.lanes)
         for v in range(tile.vectors)
     ]
     return columns * len(tile.rows)
@@ -153,12 +154,12 @@ def _taps(
     if count == 1:
         return _taps(b, tile, reads, sums, others, inner)
     assert isinstance(tile.depth, int)
-    steps = math.prod(n for n, _ in others) * tile.depth
-    fetched = steps * (tile.fetch * tile.lanes - tile.weight_stride)
+    rows = math.prod(n for n, _ in others) * tile.depth * tile.numbers.words
+    fetched = rows * (tile.fetch * tile.lanes - tile.weight_stride)
     with b.fold(0, count, sums, unroll=1) as loop:
         moved = Reads(
             b.address(tile.numbers.data, reads.source, b.mul(loop.index, stride)),
-            b.address(tile.vector, reads.weights, b.mul(loop.index, steps * tile.weight_stride)),
+            b.address(tile.vector, reads.weights, b.mul(loop.index, rows * tile.weight_stride)),
             b.add(reads.ahead, b.mul(loop.index, fetched)) if tile.fetch else 0,
         )
         loop.next(_taps(b, tile, moved, loop.values, others, inner))
@@ -205,23 +206,31 @@ def _step(
     """One step; `count` is how many neighbours it takes, if fewer than others."""
     result = list(sums)
     base = turn % tile.chains * tile.size
-    row_of = b.mul(k, tile.weight_stride)
+    words = tile.numbers.words
+    of_words = [_columns(b, tile, reads, b.add(b.mul(k, words), word)) for word in range(words)]
+    for row, offset in enumerate(tile.rows):
+        at = b.add(b.mul(k, tile.depth_stride), offset)
+        spread = tile.numbers.spread(b, reads.source, at, tile.lanes, count)
+        for part, columns in zip(spread, of_words, strict=True):
+            for v, column in enumerate(columns):
+                place = base + row * tile.vectors + v
+                result[place] = tile.numbers.multiplied(b, part, column, result[place])
+    return result
+
+
+def _columns(b: Emitter, tile: RegisterTile, reads: Reads, number: Index) -> list[Value]:
+    """One row of words of the weights; its share of later weights is prefetched."""
+    row_of = b.mul(number, tile.weight_stride)
     columns = [
         b.load(tile.vector, reads.weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
         for v in range(tile.vectors)
     ]
     if tile.fetch:
         fetched = b.address(tile.vector, reads.weights, reads.ahead)
-        line_of = b.mul(k, tile.fetch * tile.lanes)
+        line_of = b.mul(number, tile.fetch * tile.lanes)
         for line in range(tile.fetch):
             b.prefetch(tile.vector.element, fetched, b.add(line_of, line * tile.lanes))
-    for row, offset in enumerate(tile.rows):
-        at = b.add(b.mul(k, tile.depth_stride), offset)
-        spread = tile.numbers.spread(b, reads.source, at, tile.lanes, count)
-        for v, column in enumerate(columns):
-            place = base + row * tile.vectors + v
-            result[place] = tile.numbers.multiplied(b, spread, column, result[place])
-    return result
+    return columns
 
 
 def chains_for(size: int, registers: int) -> int:

@@ -2,8 +2,9 @@
 
 A step multiplies `group` neighbours of the left operand by as many weights and adds the products
 to a sum. Floats take one a step. Bytes take four where the processor multiplies four at once
-(VNNI), two where it multiplies 16-bit pairs, else one; sums are exact in 32 bits. Every lane of
-packed weights is one word as wide as a sum, so all strides of weights count words.
+(VNNI), or pairs of 16 bits in two turns, else one; sums are exact in 32 bits. Every lane of
+packed weights is one word as wide as a sum, so all strides of weights count words; a step of pairs
+has two rows of words, for its even neighbours and for the odd ones.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..emit.types import F32, F64, I8, I16, I32, Index, Type, Value
 from ..isa import Isa
 
 Step = Literal["multiply", "bytes", "pairs"]
-"""An ordinary multiplication and addition; four bytes; two numbers of 16 bits."""
+"""An ordinary multiplication and addition; four bytes; twice two numbers of 16 bits."""
 
 # Products of bytes that floats of 32 bits add without rounding: 2^24 / 255^2.
 MOST_EXACT = 258
@@ -54,7 +55,12 @@ class Numbers:
     @property
     def group(self) -> int:
         """Count the neighbours of the left operand that a step takes."""
-        return {"multiply": 1, "bytes": 4, "pairs": 2}[self.step]
+        return 1 if self.step == "multiply" else 4
+
+    @property
+    def words(self) -> int:
+        """Count the rows of words of a step."""
+        return 2 if self.step == "pairs" else 1
 
     @property
     def is_integer(self) -> bool:
@@ -76,7 +82,7 @@ class Numbers:
 
     def rows(self, depth: int) -> int:
         """Count the rows of words of a packed panel: its steps, then what its sums start from."""
-        return self.steps(depth) + int(self.start)
+        return self.steps(depth) * self.words + int(self.start)
 
     # --- packing ---
 
@@ -88,7 +94,7 @@ class Numbers:
     def packed(self, rows: Array) -> Array:
         """Neighbouring rows of weights as rows of words, the last ones filled up with zeros.
 
-        Shapes: [k, lanes] to [steps, lanes].
+        Shapes: [k, lanes] to [steps * words, lanes].
         """
         dtype = self.dtype
         if self.step == "multiply":
@@ -96,8 +102,9 @@ class Numbers:
         short = np.int8 if self.step == "bytes" else np.int16
         gap = self.steps(len(rows)) * self.group - len(rows)
         filled = np.pad(rows, ((0, gap), (0, 0))).astype(short)
-        together = filled.reshape(-1, self.group, rows.shape[1]).transpose(0, 2, 1)
-        return np.ascontiguousarray(together).view(dtype)[..., 0]
+        apart = filled.reshape(-1, self.group // self.words, self.words, rows.shape[1])
+        together = np.ascontiguousarray(apart.transpose(0, 2, 3, 1))
+        return together.view(dtype).reshape(-1, rows.shape[1])
 
     def panel(self, runs: Array) -> Array:
         """A packed panel: the words of each run of neighbours, then what its sums start from.
@@ -120,25 +127,24 @@ class Numbers:
             value = b.cast(value, I32, signed=self.signed)
         return b.cast(value, self.total, signed=self.signed)
 
-    def spread(self, b: Emitter, source: Value, at: Index, lanes: int, count: int = 0) -> Value:
-        """What a step multiplies: neighbours from element `at` on, in every lane.
+    def spread(
+        self, b: Emitter, source: Value, at: Index, lanes: int, count: int = 0
+    ) -> list[Value]:
+        """What a step multiplies with each of its words: neighbours from element `at` on, in
+        every lane.
 
         Units: `count` is how many exist, if not a whole group.
         """
         if self.step == "multiply":
-            return b.broadcast(self.widened(b, b.load(self.data, source, at)), lanes)
+            return [b.broadcast(self.widened(b, b.load(self.data, source, at)), lanes)]
+        word = self._bytes(b, source, at, count or 4)
         if self.step == "bytes":
-            word = self._bytes(b, source, at, count or 4)
             word = b.logic("xor", word, _FLIP) if self.signed else word
-            return b.broadcast(word, lanes)
-        parts = [
-            b.cast(b.load(I8, source, b.add(at, k)), I32, signed=self.signed)
-            for k in range(count or 2)
-        ]
-        word = b.logic("and", parts[0], 0xFFFF)
-        if len(parts) == 2:
-            word = b.logic("or", word, b.logic("shl", parts[1], 16))
-        return b.broadcast(word, lanes)
+            return [b.broadcast(word, lanes)]
+        pairs = b.bitcast(b.broadcast(word, lanes), I16.vector(2 * lanes))
+        if self.signed:
+            return [b.logic("ashr", b.logic("shl", pairs, 8), 8), b.logic("ashr", pairs, 8)]
+        return [b.logic("and", pairs, 0xFF), b.logic("lshr", pairs, 8)]
 
     def _bytes(self, b: Emitter, source: Value, at: Index, count: int) -> Value:
         """A word of `count` bytes and zeros; nothing past them is read."""

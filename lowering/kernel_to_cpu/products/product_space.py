@@ -68,9 +68,9 @@ class ProductProblem:
 
 
 def _rights(p: ProductProblem) -> list[Entry]:
-    """Bytes are multiplied from packed panels; only what is not widened is read directly."""
+    """Bytes are multiplied from panels of words; only what is not widened is read directly."""
     if p.spec.numbers.is_integer:
-        return ["packed"]
+        return ["packed" if p.constant_b else "copied"]
     same = p.spec.numbers.right == p.spec.numbers.total
     adjacent = ["direct"] if p.spec.b_strides[-1] == 1 and same else []
     return [*(["packed"] if p.constant_b else []), *adjacent, "copied"]
@@ -148,7 +148,7 @@ def _shortlist(p: ProductProblem) -> list[Point]:
 def _depths(p: ProductProblem) -> list[Entry]:
     """Bytes are multiplied in one block: their panels are small."""
     rows = max(1, p.spec.numbers.rows(p.spec.k))
-    return [*parts_of(rows)] if p.spec.numbers.group == 1 else [rows]
+    return [*parts_of(rows)] if not p.spec.numbers.is_integer else [rows]
 
 
 def _row_blocks(p: ProductProblem) -> list[Entry]:

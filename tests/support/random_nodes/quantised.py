@@ -82,8 +82,14 @@ def dynamic(d: Draw) -> Sample:
     return Sample("DynamicQuantizeLinear", [x], {}, d.int(11, 23), (True, True, True))
 
 
+def product_sizes(d: Draw) -> tuple[int, int, int]:
+    """Rows, terms, columns: a few, or several steps and register blocks of a kernel."""
+    most = d.pick([(4, 6, 4), (9, 70, 40)])
+    return d.int(1, most[0]), d.int(1, most[1]), d.int(1, most[2])
+
+
 def qlinear_matmul(d: Draw) -> Sample:
-    m, k, n = d.int(1, 4), d.int(1, 6), d.int(1, 4)
+    m, k, n = product_sizes(d)
     batch = d.shape(0, 1, 3)
     a, b, y = d.pick(Q8), d.pick(Q8), d.pick(Q8)
     if a == "int8":
@@ -109,7 +115,8 @@ def qlinear_matmul(d: Draw) -> Sample:
 
 def qlinear_conv(d: Draw) -> Sample:
     rank, group = d.int(1, 2), d.int(1, 2)
-    c, m = group * d.int(1, 2), group * d.int(1, 3)
+    most = d.pick([(2, 3), (20, 18)])
+    c, m = group * d.int(1, most[0]), group * d.int(1, most[1])
     kernel = d.ints(1, 3, rank)
     dtype = d.pick(Q8)
     weights = "int8" if dtype == "int8" else d.pick(Q8)
@@ -141,7 +148,7 @@ def qlinear_conv(d: Draw) -> Sample:
 
 
 def matmul_integer(d: Draw) -> Sample:
-    m, k, n = d.int(1, 4), d.int(1, 6), d.int(1, 4)
+    m, k, n = product_sizes(d)
     a, b = d.pick(Q8), d.pick(Q8)
     if a == "int8":
         b = "int8"
@@ -154,7 +161,8 @@ def matmul_integer(d: Draw) -> Sample:
 
 def conv_integer(d: Draw) -> Sample:
     rank = d.int(1, 2)
-    c, m = d.int(1, 3), d.int(1, 3)
+    most = d.pick([(3, 3), (20, 18)])
+    c, m = d.int(1, most[0]), d.int(1, most[1])
     kernel = d.ints(1, 3, rank)
     given: dict[str, Any] = {"kernel_shape": kernel} if d.flag() else {}
     if d.flag():
