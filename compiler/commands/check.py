@@ -14,10 +14,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation
 
@@ -26,7 +27,7 @@ from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program, where
-from ...dialects.types import tensor_type
+from ...dialects.types import Array, tensor_type
 from ...passes.cost.flops import bytes_of, flops_of
 from ..reports.check_schema import CHECK
 from ..reports.json_schema import first_fault
@@ -87,6 +88,7 @@ class Check:
     problems: tuple[str, ...] = field(default=())  # other reasons why it cannot be run
     tried: bool = False  # whether it was run
     failure: str | None = None  # the error it ended in
+    assumed: tuple[str, ...] = ()  # inputs whose values decide the ops; true was taken
 
     @property
     def totals(self) -> dict[str, int]:
@@ -138,6 +140,10 @@ class Check:
         if self.flags:
             lines.append(f"to bind them, add: {' '.join(self.flags)}  (1 was assumed here)")
         lines += [
+            f"decided by input '{name}' (true was assumed here): a session takes each value"
+            for name in self.assumed
+        ]
+        lines += [
             f"{b.kind}: {b.op} '{b.node}'{': ' + b.reason if b.reason else ''}"
             for b in self.blockers
         ]
@@ -168,9 +174,22 @@ def check_model(
     from ...lowering.onnx_to_graph.loading import load_model
 
     loaded = load_model(model)
-    survey = Survey(loaded, _fixed(loaded, shapes or {}))
-    survey.survey(shapes or {})
-    return _check_survey(survey)
+    fixed, assumed = _fixed(loaded, shapes or {}), dict[str, Array]()
+    while True:
+        survey = Survey(loaded, fixed, assumed)
+        survey.survey(shapes or {})
+        conditions = _conditions(survey)
+        if not conditions - assumed.keys():
+            return replace(_check_survey(survey), assumed=tuple(assumed))
+        assumed |= {name: np.array(True) for name in sorted(conditions)}
+
+
+def _conditions(survey: Survey) -> set[str]:
+    """Single booleans that decide what is computed: a session has a program for each value."""
+    import onnx
+
+    found = [e for e in survey.inputs if e.name in survey.deciding and e.dims == ()]
+    return {e.name for e in found if e.number == onnx.TensorProto.BOOL}
 
 
 def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:

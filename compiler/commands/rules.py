@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from ...dialects.executor import LocalExecutor
 from ...dialects.files import check_outputs, write_whole
 from ...passes.rules.rule import PROOFS, Rule, operator_count
-from ...passes.rules.rule_set import check_set_or_file, read_rules, shipped, shipped_names
+from ...passes.rules.rule_set import (
+    check_set_or_file,
+    read_graph_rules,
+    read_rules,
+    shipped,
+    shipped_names,
+)
 from ...passes.rules.rule_text import print_rules, term_text
 from .subcommands import print_json, table
 
@@ -66,7 +72,10 @@ def _verdict(question: tuple[Rule, int, int]) -> VerifiedRule:
 
 
 def _verify(arguments: Namespace) -> int:
-    rules, started = _rules(arguments), time.monotonic()
+    check_set_or_file(arguments.rules)
+    shipped_set = arguments.rules in shipped_names()
+    rules = shipped(arguments.rules) if shipped_set else read_graph_rules(arguments.rules)
+    started = time.monotonic()
     questions = [(rule, arguments.count, arguments.seed) for rule in rules]
     verdicts_by_number: dict[int, VerifiedRule] = {}
     LocalExecutor(arguments.jobs - 1).run(_verdict, questions, verdicts_by_number.__setitem__)

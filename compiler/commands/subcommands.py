@@ -101,6 +101,8 @@ def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
     sources = (*with_weights(arguments.model), arguments.inputs)
     check_outputs([arguments.output, arguments.profile], sources)
+    if arguments.output is not None and Path(arguments.output).suffix.lower() != ".npz":
+        raise UserError("outputs are written as FILE.npz", where=arguments.output)
     find = load_static if arguments.inputs is None else api.load  # arrays bind dynamic dims
     program = find(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:

@@ -20,7 +20,14 @@ from ...dialects.signature import key
 from ...passes.cost.cost_file import Measured
 from ...passes.tuning.reuse_tuner import REUSE, ReuseTuner
 from ...passes.tuning.schedule_cost import is_available
-from ...passes.tuning.tune_kernels import KernelToTune, Progress, TuneOptions, kernels_of
+from ...passes.tuning.tune_kernels import (
+    BATCH,
+    PATIENCE,
+    KernelToTune,
+    Progress,
+    TuneOptions,
+    kernels_of,
+)
 from ...passes.tuning.tuned_kernels import TunedKernels, kernel_of
 from .. import api
 from ..targets.cpu_options import CpuOptions
@@ -80,7 +87,7 @@ def _tune(arguments: Namespace, path: Path) -> int:
         print(
             f"isoform: scikit-learn is absent: no cost model is learned ({hint})", file=sys.stderr
         )
-    told = _Told()
+    told = Told()
     with interrupts("all finished batches are kept") as seen, _executor(arguments) as options:
         try:
             _run(ReuseTuner(database, options, told), kernels, arguments.reuse)
@@ -120,23 +127,37 @@ def _executor(arguments: Namespace) -> Generator[TuneOptions]:
 
 
 @dataclass
-class _Told:
-    """Prints progress: how far, the best so far, the time left at this pace."""
+class Told:
+    """Prints progress: how far, the best so far, about how long the rest takes.
+
+    A kernel is left where nothing gets better, mostly long before its trials are used up. So those
+    to come are taken to need as many trials as those before them did.
+    """
 
     started: float = field(default_factory=time.monotonic)
-    first: int | None = None
+    trials: dict[int, int] = field(default_factory=dict[int, int])  # of each kernel so far
 
     def __call__(self, progress: Progress) -> None:
-        done = progress.number * progress.of + progress.trials
-        first = self.first = progress.number * progress.of if self.first is None else self.first
-        pace = (time.monotonic() - self.started) / max(1, done - first)
-        left = round(pace * (progress.kernels * progress.of - done))
+        self.trials[progress.number] = progress.trials
+        done = sum(self.trials.values())
+        before = [n for k, n in self.trials.items() if k != progress.number]
+        usual = sum(before) / len(before) if before else min(progress.of, PATIENCE * BATCH)
+        here = max(usual - progress.trials, 0.0)
+        later = usual * (progress.kernels - progress.number - 1)
+        seconds = (time.monotonic() - self.started) / done * (here + later)
         print(
             f"[{progress.number + 1}/{progress.kernels}] {progress.kernel.name}: "
-            f"{progress.trials} of {progress.of} trials, best {progress.ratio:.2f} of the default, "
-            f"at most {left // 60}:{left % 60:02} left",
+            f"{progress.trials} trials, {progress.of} at most, "
+            f"best {progress.ratio:.2f} of the default, about {_clock(seconds)} left",
             file=sys.stderr,
         )
+
+
+def _clock(seconds: float) -> str:
+    """4:05, or 2:04:05 from an hour on."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _list(database: TunedKernels, *, as_json: bool) -> None:

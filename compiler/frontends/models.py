@@ -53,6 +53,9 @@ def load(
     name = str(path_or_name)
     if name.startswith("zoo:"):
         return _zoo(name.removeprefix("zoo:"), shapes, batch, seed)
+    if batch != 1:
+        hint = "--shape binds the dims of a file"
+        raise UserError("only models of the zoo have a batch size", where=name, hint=hint)
     if name == STDIN:
         return _stdin(shapes or {})
     path = Path(path_or_name)

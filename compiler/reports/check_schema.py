@@ -46,6 +46,7 @@ CHECK: dict[str, Any] = {
         problems=_list(_TEXT),
         tried={"type": "boolean"},
         failure={"type": ["string", "null"]},
+        assumed=_list(_TEXT),
         totals=_COUNTS,
         ok={"type": "boolean"},
     ),

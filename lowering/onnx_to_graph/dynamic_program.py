@@ -240,8 +240,11 @@ def load_dynamic(model: OnnxModel, shapes: Shapes) -> Program:
     except UnboundDims as error:
         return DynamicProgram(model, error, shapes)
     except NotConstant as error:
-        if not deciding_inputs(model, error.value):
+        deciding = deciding_inputs(model, error.value)
+        if not deciding:
             raise
+        names = ", ".join(f"'{name}'" for name in sorted(deciding))
+        error.hint = error.hint or f"a session, and run --inputs, take any value of {names}"
         return DynamicProgram(model, error, shapes)
     tell(model, program.defaults, fixed)
     return program

@@ -13,6 +13,7 @@ from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.opaque import reads
 from ...dialects.types import Array
 from . import functions, opaque, sequences
+from .default_inputs import deciding_inputs
 from .importer import Importer
 from .loading import OnnxModel, domain_of, in_order
 from .node import OnnxNode
@@ -28,7 +29,7 @@ from .shape_binding import (
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
 from .tensor_data import element_of_number, is_supported, tensor_shape
-from .values import OnnxValue
+from .values import NotConstant, OnnxValue
 
 
 class Unknown(OnnxValue):
@@ -41,8 +42,15 @@ class Unknown(OnnxValue):
 class Survey(Importer):
     """An import that notes failures in `outcomes` and `problems` and continues."""
 
-    def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
-        super().__init__(model, fixed)
+    def __init__(
+        self,
+        model: OnnxModel,
+        fixed: Collection[str] = (),
+        assumed: Mapping[str, Array] | None = None,
+    ):
+        super().__init__(model, fixed, assumed)
+        self.deciding: set[str] = set()
+        """Inputs on whose values it depends which ops there are."""
         self.problems: list[str] = []
         self.made: dict[int, list[Operation]] = {}
         """The ops of each outcome, by its number."""
@@ -66,9 +74,10 @@ class Survey(Importer):
         bound = bind(self.inputs, without_lengths(graph, given))
         for entry in self.inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
-            env[entry.name] = OnnxValue.of_ssa(
-                entry.name, self.build.input(entry.name, bound[entry.name], element)
-            )
+            ssa = self.build.input(entry.name, bound[entry.name], element)
+            env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
+            if entry.name in self.values:
+                env[entry.name] = OnnxValue.of_array(entry.name, self.values[entry.name])
         sequences.gather(env, lists)
         env |= {name: Unknown(name) for name in unreadable}
         self.defaults(env)
@@ -106,6 +115,8 @@ class Survey(Importer):
                 self._attribute(mark, first)
                 return
             except UserError as error:
+                if isinstance(error, NotConstant):
+                    self.deciding |= deciding_inputs(self.model, error.value)
                 domain = domain_of(proto.domain)
                 self.outcomes.append(
                     NodeOutcome(proto.op_type, domain, proto.name, "unsupported", (), str(error))

@@ -11,8 +11,8 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import read_whole
 from ..search_result import Proof as ReportedProof
 from .egglog_text import parse_egglog
-from .rule import Rule
-from .rule_text import parse_rules
+from .rule import CONSTANTS, Node, Rule, subterms
+from .rule_text import parse_rules, place_of_op
 
 SUFFIX = ".rules"
 EGGLOG = ".egg"
@@ -60,6 +60,27 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     return read(text, str(path))
 
 
+def read_graph_rules(path: str | Path) -> tuple[Rule, ...]:
+    """As `read_rules`, for rules over the graph dialect.
+
+    Raises:
+        UserError: the file is broken, or a rule names an op that the graph dialect does not have.
+    """
+    from .exact import graph_ops
+
+    rules, known = read_rules(path), graph_ops()
+    for rule in rules:
+        for term in subterms((*rule.left, *rule.right)):
+            if isinstance(term, Node) and term.op not in known and term.op not in CONSTANTS:
+                text = read_whole(str(path)).decode()
+                raise UserError(
+                    f"rule {rule.name}: the graph dialect has no op '{term.op}'",
+                    where=place_of_op(text, str(path), rule.name, term.op),
+                    hint=did_you_mean(term.op, known),
+                )
+    return rules
+
+
 def verified_rules(path: str | Path, allow_unproved: bool, flag: str) -> tuple[Rule, ...]:
     """A user's rules, each with the verdict found now, whatever the file says of its proof.
 
@@ -73,7 +94,7 @@ def verified_rules(path: str | Path, allow_unproved: bool, flag: str) -> tuple[R
     from .prove.verdicts import verify_rule
 
     taken = {rule.name for name in shipped_names() for rule in shipped(name)}
-    found = tuple(verify_rule(rule).rule for rule in read_rules(path))
+    found = tuple(verify_rule(rule).rule for rule in read_graph_rules(path))
     for rule in found:
         if rule.name in taken:
             message = f"a rule that ships is called '{rule.name}', too"

@@ -182,6 +182,18 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+def place_of_op(text: str, where: str, rule: str, op: str) -> str:
+    """Where a rule of a file first names an op, as FILE:LINE:COLUMN."""
+    name = re.compile(rf"(?<![\w?.]){re.escape(op)}(?=\()")
+    for block in _blocks(text, where):
+        if rule == block.name or rule.startswith(f"{block.name}-"):
+            for word, line, column in block.words:
+                found = name.search(word)
+                if found is not None:
+                    return f"{where}:{line}:{column + found.start()}"
+    return where
+
+
 def _without_lets(block: _Block, location: str) -> _Block:
     """The rule with each name of a `let` replaced by its value in what follows and in the law."""
     law = block.law

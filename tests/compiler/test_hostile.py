@@ -30,6 +30,27 @@ def mlir(body: str, result: str = "tensor<4xf32>") -> str:
     return f"func.func @main(%x: tensor<4xf32>) -> {result} {{\n{body}\n}}\n"
 
 
+RAISING = """
+from xdsl.passes import ModulePass
+
+class Boom(ModulePass):
+    name = "boom"
+
+    def apply(self, ctx, op):
+        raise ValueError("its own fault")
+
+class BreakIr(ModulePass):
+    name = "break-ir"
+
+    def apply(self, ctx, op):
+        for inner in list(op.walk()):
+            if inner.name == "graph.relu":
+                inner.detach()
+
+PASSES = [Boom, BreakIr]
+"""
+
+
 FILES: dict[str, str | bytes] = {
     "good.mlir": GOOD,
     "empty.mlir": "",
@@ -99,6 +120,19 @@ FILES: dict[str, str | bytes] = {
     "bad.rules": "rule a: relu(?x) = relu(?x)\n",
     "binary.rules": b"\xff\xfe",
     "plugin.txt": "x = 1",
+    "raising.py": RAISING,
+    "import.py": "import nothing_of_the_kind",
+    "lambda.py": "PASSES = [lambda: 1 / 0]",
+    "cut.mlir": GOOD[:-60],
+    "mutual.mlir": GOOD.replace("graph.relu %x :", "func.call @b(%x) : (tensor<4xf32>) ->")
+    + GOOD.replace("@main", "@b").replace(
+        "graph.relu %x :", "func.call @main(%x) : (tensor<4xf32>) ->"
+    ),
+    "newer.json": '{"format": "isoform-report", "version": 99}',
+    "bare.json": '{"format": "isoform-report", "version": 2}',
+    "noop.rules": "# a comment\nrule a: relu(?x) =>\n  relu(bar(?x))  # and one\n",
+    "half.rules": "rule a\n  relu(relu(?x)) =>\n",
+    "unbound.rules": "rule a: relu(?x) => relu(?y)\n",
 }
 
 # (tool, arguments, exit status, what the line says)
@@ -190,6 +224,18 @@ OPT: list[tuple[str, int, str]] = [
     ("good.mlir -p fast-math", 1, "pass 'fast-math'"),
     ("good.mlir --fast-math --strict-nan", 1, "excludes|fast-math"),
     ("good.mlir --verify-diagnostics", 1, "no error was raised"),
+    ("cut.mlir", 1, "cut.mlir:2"),
+    ("mutual.mlir -p inline-calls", 1, "@main calls itself"),
+    (
+        "good.mlir --plugin raising.py -p boom",
+        1,
+        "raising.py:8: the plug-in failed: ValueError: its",
+    ),
+    ("good.mlir --plugin raising.py -p break-ir", 1, "not in the program .after pass 'break-ir'"),
+    ("good.mlir --plugin raising.py --plugin raising.py", 1, "there is already a pass 'boom'"),
+    ("good.mlir --plugin import.py", 1, "import.py:1: .*No module named 'nothing_of_the_kind'"),
+    ("good.mlir --plugin lambda.py", 1, "not a subclass of ModulePass"),
+    ("good.mlir -o /dev/null/o.mlir", 1, "cannot write file"),
 ]
 CLI: list[tuple[str, int, str]] = [
     ("", 2, "a command is missing"),
@@ -321,6 +367,43 @@ CLI: list[tuple[str, int, str]] = [
     ("rules paint", 2, "invalid choice"),
     ("bench good.mlir --against nothing", 1, "nothing"),
     ("completion fish", 2, "invalid choice"),
+    ("view newer.json -o p.html", 1, "newer.json: .*another isoform: expected version 2, found 99"),
+    ("view bare.json -o p.html", 1, "bare.json: this is not a report"),
+    ("view good.mlir", 2, "-o"),
+    ("view good.mlir -o p.txt", 1, "a page is written as PAGE.html"),
+    ("view good.mlir -o none/p.html", 1, "its folder does not exist"),
+    ("view noise.onnx -o p.html", 1, "noise.onnx"),
+    ("view none.json -o p.html", 1, "No such file"),
+    ("view good.mlir -o p.html --target z80", 1, "unknown target 'z80'"),
+    ("tune", 2, "nothing to do"),
+    ("tune good.mlir --trials 0", 2, "expected a positive whole number"),
+    ("tune good.mlir --trials 1e99", 2, "expected a positive whole number"),
+    ("tune good.mlir --ops good.mlir", 2, "exclude each other"),
+    ("tune --ops none.txt", 1, "none.txt: cannot read file"),
+    ("tune --merge none.db --db x.db", 1, "none.db: cannot read file"),
+    ("bench good.mlir --seconds -1", 2, "expected seconds"),
+    ("bench good.mlir --seconds nan", 2, "expected seconds"),
+    ("bench good.mlir --threads 1000000", 1, "more threads than this machine can use"),
+    ("optimize good.mlir --budget 1e309", 2, "expected seconds"),
+    ("run zoo:dcgan --batch 0", 2, "expected a positive whole number"),
+    ("run good.mlir --batch 4", 1, "only models of the zoo have a batch size"),
+    ("run good.mlir --output o.txt", 1, "outputs are written as FILE.npz"),
+    ("run mutual.mlir", 1, "calls itself"),
+    ("run cut.mlir", 1, "cut.mlir:2"),
+    ("run good.mlir --plugin raising.py --plugin raising.py", 1, "already a pass 'boom'"),
+    ("optimize good.mlir --plugin raising.py --pipeline boom", 1, "failed: ValueError: its own"),
+    ("optimize good.mlir --plugin raising.py --pipeline break-ir", 1, "not in the program"),
+    ("bisect good.mlir --plugin raising.py -p boom", 1, "failed: ValueError: its own fault"),
+    ("optimize good.mlir --rules noop.rules", 1, "noop.rules:3:8: rule a: .* no op 'bar'"),
+    ("rules verify noop.rules", 1, "noop.rules:3:8: rule a: the graph dialect has no op 'bar'"),
+    ("rules verify half.rules", 1, "half.rules:2:20: rule a"),
+    ("rules verify unbound.rules", 1, "unbound.rules:1:"),
+    ("rules generate --size 0", 2, "expected a positive whole number"),
+    ("optimize good.mlir --precision fp3", 2, "invalid choice"),
+    ("optimize good.mlir --precision f16 --precision-error nan", 2, "expected a relative error"),
+    ("optimize good.mlir --emit nothing", 2, "invalid choice"),
+    ("completion", 2, "shell"),
+    ("completion bash --of nothing", 2, "invalid choice"),
 ]
 CASES = [("isoform-opt", *case) for case in OPT] + [("isoform", *case) for case in CLI]
 

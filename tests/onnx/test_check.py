@@ -1,12 +1,15 @@
 """`isoform check` answers for every model it can parse."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+import isoform
+from isoform.compiler import cli
 from isoform.compiler.commands.check import check_model
 from isoform.compiler.reports.check_schema import CHECK
 from isoform.compiler.reports.json_schema import first_fault
@@ -132,3 +135,34 @@ def test_the_json_follows_its_schema() -> None:
     found = json.loads(json.dumps(check_model(onnx.parser.parse_model(MIXED)).as_json()))
     assert first_fault(found, CHECK) is None
     assert first_fault({**found, "ops": [{**found["ops"][0], "flops": -1}]}, CHECK) is not None
+
+
+def test_a_condition_that_a_session_takes_is_said_and_its_branch_looked_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    then = helper.make_node("Relu", ["x"], ["t"])
+    other = helper.make_node("ReduceSum", ["x"], ["e"], keepdims=0)
+    bodies = [
+        helper.make_graph(
+            [node],
+            "body",
+            [],
+            [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, None)],
+        )
+        for node in (then, other)
+    ]
+    pick = helper.make_node("If", ["c"], ["y"], then_branch=bodies[0], else_branch=bodies[1])
+    c = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    made = helper.make_model(helper.make_graph([pick], "m", [c, x], [y]), ir_version=8)
+    onnx.save(made, tmp_path / "pick.onnx")
+    found = check_model(tmp_path / "pick.onnx")
+    assert found.assumed == ("c",) and found.totals["unsupported"] == 0 and not found.blockers
+    assert [row.op for row in found.ops] == ["If", "Relu"]
+    assert "decided by input 'c' (true was assumed here)" in found.as_text()
+    assert cli.main(["check", str(tmp_path / "pick.onnx")]) == 1
+    assert "(a session, and run --inputs, take any value of 'c')" in capsys.readouterr().out
+    session = isoform.compile(isoform.load(tmp_path / "pick.onnx"))
+    for value, shape in ((True, (4,)), (False, ())):
+        assert session(c=np.array(value), x=np.ones(4, np.float32))["y"].shape == shape

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from isoform.compiler import api, cli
+from isoform.compiler.commands import tune as tune_command
+from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
@@ -26,7 +28,13 @@ from isoform.passes.tuning.trial import (
     measure_trials,
     processor_here,
 )
-from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, Tuner, kernels_of
+from isoform.passes.tuning.tune_kernels import (
+    KernelToTune,
+    Progress,
+    TuneOptions,
+    Tuner,
+    kernels_of,
+)
 from isoform.passes.tuning.tuned_kernels import TunedKernels
 
 OPS = "matmul m=24 k=64 n=48  # a product\nmatmul m=24 k=32 n=48 constant=0\n"
@@ -265,3 +273,19 @@ def test_compile_uses_what_was_tuned(
     (found,) = session.run(None, inputs)
     np.testing.assert_allclose(found, before[0], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(found, reference.run(source, inputs)["y"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("trials", [64, 10**9])
+def test_the_time_left_is_that_of_the_kernels_before(
+    trials: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(tune_command.time, "monotonic", lambda: now[0])
+    kernel = kernels_of(place(program(), CpuOptions(1)))[0]
+    told, lines = tune_command.Told(started=0.0), list[str]()
+    for number, tried in ((0, 16), (0, 32), (1, 16), (3, 16)):  # the third was in the database
+        now[0] += 16.0
+        told(Progress(kernel, number, 100, tried, trials, 0.9))
+        lines.append(capsys.readouterr().err.rpartition("about ")[2].strip())
+    # A second a trial: at first 48 trials each, then 32 as the first kernel had, then 24.
+    assert lines == ["1:19:44 left", "1:19:28 left", "52:32 left", "38:32 left"]
