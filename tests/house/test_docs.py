@@ -31,9 +31,15 @@ BLOCK = re.compile(
 
 
 OURS = {"isoform": cli.main, "isoform-opt": opt.main}
-# What only a shell understands, outside of quotes.
-SHELL_SYNTAX = re.compile(r"""[|<>;&$`*?~#(){}!=\[\]]""")
 QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+# A command of ours whose words need no shell; then the file of a stream, or what reads the output.
+COMMAND = re.compile(
+    r"(?P<words>isoform(?:-opt)?(?: +(?!- |-$)[^\s|<>;&$`*?~#(){}!\[\]]+)*)"
+    r"(?: +(?P<stream>2?>) (?P<file>[\w.]+)|(?P<both> +2>&1)? +\| (?P<reader>[^#]+))?"
+    r" *(?:#.*)?"
+)
+# What makes one statement of several lines.
+COMPOUND = re.compile(r"^\s*(?:for|while|if|case)\b|^\w+=", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
@@ -78,58 +84,105 @@ def test_a_reader_sees_the_name_of_each_file(path: Path) -> None:
 
 
 def run_shell(body: str, place: str, *, fails: bool) -> str:
-    """Run a block in a shell; commands of ours alone in this process, which has imported much."""
-    commands = commands_of_ours(body)
-    if commands is not None:
-        status, output = run_here(commands)
-    else:
-        command = ["bash", "-euo", "pipefail", "-c", body]
-        run = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        status, output = run.returncode, run.stdout
+    """Run a block as `bash -euo pipefail` does, but commands of ours in this process.
+
+    It has imported much, and knows the rules that an earlier command has read.
+    """
+    body = body.replace("\\\n", " ")
+    lines = [body] if COMPOUND.search(body) else body.splitlines()
+    status, output = 0, ""
+    for line in filter(str.strip, lines):
+        command = command_of_ours(line)
+        status, printed = run_by_bash(line) if command is None else run_here(command)
+        output += printed
+        if status:
+            break
     assert (status != 0) == fails, f"{place}: exit {status}\n{output}"
     return output
 
 
-def commands_of_ours(body: str) -> list[list[str]] | None:
-    """The arguments of each command, if a block needs no shell and no other program."""
-    lines = [line for line in body.replace("\\\n", " ").splitlines() if line.strip()]
-    if any(SHELL_SYNTAX.search(QUOTED.sub("", line)) for line in lines):
-        return None
-    commands = [shlex.split(line) for line in lines]
-    return commands if all(c[0] in OURS and "-" not in c[1:] for c in commands) else None
+def run_by_bash(line: str, read: str | None = None) -> tuple[int, str]:
+    """The status of a line of shell that reads a text, and what it prints."""
+    run = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        input=read,
+        text=True,
+        check=False,
+    )
+    return run.returncode, run.stdout
 
 
-def run_here(commands: list[list[str]]) -> tuple[int, str]:
-    """Run commands of ours until one fails: its status, and what all printed."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        for name, *arguments in commands:
-            try:
-                status = OURS[name](arguments)
-            except SystemExit as error:
-                status = error.code if isinstance(error.code, int) else 1
-            if status:
-                return status, printed.getvalue()
-    return 0, printed.getvalue()
+def command_of_ours(line: str) -> dict[str, str] | None:
+    """The parts of a line by `COMMAND`'s names, if it begins with a command of ours alone."""
+    hidden = QUOTED.sub(lambda quoted: "'" * len(quoted[0]), line)
+    found = COMMAND.fullmatch(hidden)
+    return found and {name: line[slice(*found.span(name))] for name in found.groupdict()}
+
+
+def run_here(command: dict[str, str]) -> tuple[int, str]:
+    """Run a command of ours and what reads its output: the status, and what is printed."""
+    out, err = io.StringIO(), io.StringIO()
+    if command["both"] or not (command["stream"] or command["reader"]):
+        err = out
+    name, *arguments = shlex.split(command["words"])
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = OURS[name](arguments)
+        except SystemExit as error:
+            status = error.code if isinstance(error.code, int) else 1
+    if command["file"]:
+        filed, shown = (err, out) if command["stream"] == "2>" else (out, err)
+        Path(command["file"]).write_text(filed.getvalue())
+        return status, shown.getvalue()
+    if command["reader"]:
+        last, printed = run_by_bash(command["reader"], out.getvalue())
+        return last or status, ("" if err is out else err.getvalue()) + printed
+    return status, out.getvalue()
 
 
 def test_what_needs_a_shell_is_given_to_one() -> None:
-    ours = "isoform zoo a \\\n  -o 'a b.mlir'\nisoform-opt -p 'x{y=1},z' b.mlir\n"
-    words = [["isoform", "zoo", "a", "-o", "a b.mlir"], ["isoform-opt", "-p", "x{y=1},z", "b.mlir"]]
-    assert commands_of_ours(ours) == words
+    def words(line: str) -> str | None:
+        command = command_of_ours(line)
+        return command and command["words"]
+
+    assert words("isoform zoo a -o 'a | b.mlir'  # > c") == "isoform zoo a -o 'a | b.mlir'"
+    assert words("isoform-opt -p 'x{y=1},z' b.mlir") == "isoform-opt -p 'x{y=1},z' b.mlir"
     for line in (
-        "isoform zoo | head -1",
-        "isoform zoo > a",
         "cp a b",
         "isoform-opt -",
         "A=1 isoform",
+        'isoform-opt a -p "f{t=$t}"',
+        "isoform >",
     ):
-        assert commands_of_ours(line) is None, line
-    assert commands_of_ours('isoform-opt a -p "f{t=$t}"') is None
-    status, output = run_here([["isoform", "zoo", "no-model"], ["isoform", "zoo"]])
-    assert status == 1 and output.count("\n") == 1
+        assert command_of_ours(line) is None, line
+    for line in ("isoform zoo && ls", "isoform zoo >> a", "isoform zoo || ls", "isoform zoo *"):
+        assert command_of_ours(line) is None, line
+    assert COMPOUND.search("for a in b; do\n  isoform zoo\ndone") and COMPOUND.search("a=1\nls $a")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isoform --version | tr -d . | wc -w",
+        "isoform zoo no-model 2>&1 | wc -l  # one",
+        "isoform zoo no-model | wc -l",
+        "isoform --version | grep no-version",
+        "isoform --version > file",
+        "isoform zoo no-model > file",
+        "isoform zoo no-model 2> file",
+    ],
+)
+def test_a_line_does_what_it_does_in_bash(line: str, tmp_path: Path) -> None:
+    command = command_of_ours(line)
+    assert command is not None
+    done: list[tuple[int, str, str]] = []
+    for run in (lambda: run_here(command), lambda: run_by_bash(line)):
+        with contextlib.chdir(tmp_path):
+            Path("file").write_text("")
+            done.append((*run(), Path("file").read_text()))
+    assert done[0] == done[1]
 
 
 def run_python(body: str, scope: ModuleType, place: str) -> str:
