@@ -38,7 +38,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 
 from .dims import same_dims
 from .dims_attr import DimsAttr
@@ -249,6 +249,11 @@ def tensor(shape: Sequence[int | Extent], element: Attribute = f32) -> Tensor:
 def _tensor(shape: tuple[int, ...], element: Attribute) -> Tensor:
     """Types are values, and building one verifies it: so each is built once."""
     return TensorType(element, shape)
+
+
+def placeholders(types: Sequence[Attribute]) -> Sequence[SSAValue]:
+    """Values of these types that no program computes: operands of an op that is looked at alone."""
+    return Block(arg_types=types).args
 
 
 def tensor_type(value: SSAValue) -> Tensor:

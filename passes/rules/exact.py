@@ -20,7 +20,6 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
@@ -29,7 +28,7 @@ from ...dialects.graph import OPS, GraphOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.op_reference import ScopeEvaluator, evaluate_op
 from ...dialects.scalars import Call
-from ...dialects.types import Array, shape_of, tensor
+from ...dialects.types import Array, placeholders, shape_of, tensor
 from ..equivalence.residue_einsum import contract
 from ..equivalence.residues import Lanes, Residues, Words, mix
 from .rule import atoms_of
@@ -74,7 +73,7 @@ def op_on(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> GraphOp
     if cls is None:
         raise UserError(f"the graph dialect has no op '{op}'", hint=did_you_mean(op, graph_ops()))
     elements = [i64 if issubclass(cls, GatherOp) and k else f32 for k in range(len(shapes))]
-    operands = [create_ssa_value(tensor(*pair)) for pair in zip(shapes, elements, strict=True)]
+    operands = placeholders([tensor(*pair) for pair in zip(shapes, elements, strict=True)])
     try:
         built = cls(*operands, results=_results(attributes), **dict(attributes))
     except (UserError, VerifyException, IndexError, TypeError):

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import to_python
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
+from ...dialects.types import placeholders
 from ...dialects.weights_only import is_deterministic, is_source, weights_only
 from ..cost.costs import FREE, Costs
 from .op_table import RESULTS, Head, OpTable, Types
@@ -227,7 +227,7 @@ class Tables:
         results: Sequence[int],
     ) -> float:
         """The cost of a sample op. Equal operands are one value."""
-        values = [create_ssa_value(self.types[t]) for t in types]
+        values = placeholders([self.types[t] for t in types])
         operands = [values[k] for k in same]
         sample = self.ops.make(head, operands, [self.types[t] for t in results])
         if not isinstance(sample, GraphOp):

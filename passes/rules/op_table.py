@@ -17,12 +17,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import BaseAttr, IRDLOperation, OpDef, OptionalDef, VariadicDef, VerificationContext
 from xdsl.traits import is_side_effect_free
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import OPS, ConstantOp, GraphOp
 from ...dialects.graph.base import default_attributes, to_attribute, to_python
-from ...dialects.types import Array, is_float
+from ...dialects.types import Array, is_float, placeholders
 
 Types: TypeAlias = "tuple[Attribute, ...]"
 
@@ -138,7 +137,7 @@ class OpTable:
         """A sample op on operands of these types, with its result types; None if invalid."""
         key = (head, types)
         if key not in self._built:
-            self._built[key] = self.make(head, [create_ssa_value(t) for t in types], None)
+            self._built[key] = self.make(head, placeholders(types), None)
         return self._built[key]
 
     def by_rule(self, head: Head, types: Types) -> Operation | None:

@@ -15,10 +15,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import SplitOp, TransposeOp
+from ...dialects.types import placeholders
 from ...dialects.weights_only import is_source
 from ..rules.op_table import Head, OpTable, Types
 from .egraph import LEAF, PROJECT, EGraph, ENode, projection
@@ -149,9 +149,8 @@ def _split_chain(encoded: Encoded, op: SplitOp, whole: int, table: OpTable, leve
     graph, axis, sizes = encoded.graph, op.value("axis"), list(op.ints("sizes"))
     while len(sizes) > 1:
         *first, last = sizes
-        made: Any = SplitOp(
-            create_ssa_value(graph.types[whole][0]), axis=axis, sizes=[sum(first), last], results=2
-        )
+        [value] = placeholders(graph.types[whole][:1])
+        made: Any = SplitOp(value, axis=axis, sizes=[sum(first), last], results=2)
         head, types = table.head(made), tuple(r.type for r in made.results)
         assert head is not None
         klass = encoded.add(head, [whole], types, level, origin=op)
@@ -172,9 +171,9 @@ def _untransposed(
     is_matrix = isinstance(weight.type, TensorType) and len(weight.type.get_shape()) == 2
     if not op.value("transpose_b") or not is_matrix or not graph.weights[operands[1]]:
         return
-    turned = TransposeOp(create_ssa_value(weight.type), perm=[1, 0])
+    other, turnable = placeholders([op.operands[0].type, weight.type])
+    turned = TransposeOp(turnable, perm=[1, 0])
     head = table.head(turned)
-    other = create_ssa_value(op.operands[0].type)
     plain = MatmulOp(other, turned.results[0], transpose_a=op.value("transpose_a"))
     product = table.head(plain)
     assert head is not None and product is not None

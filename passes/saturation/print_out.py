@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects import equivalence
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.program import add_provenance
+from ...dialects.types import placeholders
 from ..rules.op_table import OpTable
 from .egraph import LEAF, PROJECT, ENode
 from .encode import Encoded
@@ -75,7 +75,7 @@ class _Printer:
 
     def _placeholder(self, klass: int) -> SSAValue:
         if klass not in self.placeholders:
-            self.placeholders[klass] = create_ssa_value(self.encoded.graph.types[klass][0])
+            [self.placeholders[klass]] = placeholders(self.encoded.graph.types[klass][:1])
         return self.placeholders[klass]
 
     def _anchor(self, anchor: Operation) -> Operation:
