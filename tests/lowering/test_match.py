@@ -4,10 +4,11 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.contraction_attr import ContractionAttr, ConvParameters
-from isoform.lowering.algebra_to_kernel.attention import scattered
+from isoform.lowering.algebra_to_kernel.attention import match_attention, scattered
 from isoform.lowering.algebra_to_kernel.match import (
     GemmMatch,
     match_conv,
@@ -304,3 +305,16 @@ def test_a_convolution_whose_images_are_the_third_dim_matches(image: str) -> Non
     )
     found = match_conv(scope(text, "5x6x1x6xf32", "3x2x6x3xf32"))
     assert found is not None and found.pads == (1, 0)
+
+
+def test_a_loop_of_one_round_moves_nothing_in_attention() -> None:
+    b = GraphBuilder()
+    q, k, v = (
+        b.input(name, (1, 2, *dims)) for name, *dims in (("q", 16, 8), ("k", 5, 8), ("v", 5, 6))
+    )
+    b.output("y", b.matmul(b.softmax(b.matmul(q, k, transpose_b=True), axis=3), v))
+    program = lower_to(b.build(), "algebra")
+    found = match_attention([op for op in program.module.walk() if isinstance(op, ScopeOp)])
+    assert found is not None
+    for flat in (found.left.flat, found.right.flat, found.values.flat, found.out):
+        assert flat.constant == 0
