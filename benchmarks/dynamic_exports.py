@@ -1,8 +1,9 @@
 """Models with dynamic sizes, written by torch's exporter: random weights, small, real structure.
 
-    python benchmarks/dynamic_exports.py FOLDER [NAME ...]
+    python -P benchmarks/dynamic_exports.py FOLDER [NAME ...]
 
-Needs torch and transformers. Files that exist are kept.
+Needs torch and transformers; -P, since transformers has modules of the names of files here. Files
+that exist are kept.
 """
 
 from __future__ import annotations

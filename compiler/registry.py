@@ -59,6 +59,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
     ("infer-shapes", _pass("passes.infer_shapes:InferShapes")),
     ("specialize-dims", _pass("passes.specialize_dims:SpecializeDims")),
+    ("bound-dims", _pass("passes.bounding.bound_dims:BoundDims")),
     ("graph-substitute", _pass("passes.substitution.graph_substitute:GraphSubstitute")),
     ("graph-apply-rule", _pass("passes.substitution.graph_substitute:GraphApplyRule")),
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
