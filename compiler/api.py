@@ -144,6 +144,7 @@ def compile(
     cost_file: str | Path | None = None,
     fast_math: bool = False,
     strict_nan: bool = False,
+    exact_sizes: bool = False,
 ) -> Session:
     """Make a program ready to run. Code compiled before comes from the cache folder.
 
@@ -158,10 +159,12 @@ def compile(
         fast_math: allow elementwise arithmetic to be reassociated and cancelled; the default
             computes it as written (docs/trust.md). For the cpu target.
         strict_nan: use no algorithm that changes infinities or NaN.
+        exact_sizes: of a program with symbolic dims, compile each new size by itself; else one
+            program serves many sizes, on padded arrays (docs/dynamic-shapes.md).
 
     Returns:
-        A session. Of a `DynamicProgram` it compiles when it meets new shapes, and keeps the last
-        programs (`compiler.targets.dynamic_session`).
+        A session. Of a program with symbolic dims it compiles when it meets new sizes, and keeps
+        the last programs (`compiler.targets.dynamic_session`).
 
     Raises:
         UserError: the target cannot run here, weights are missing, an option is wrong.
@@ -170,7 +173,7 @@ def compile(
         from .targets.dynamic_session import DynamicSession
 
         more = (threads, effort, tolerance, cost_file, fast_math, strict_nan)
-        return DynamicSession(program, lambda bound: compile(bound, target, *more))
+        return DynamicSession(program, lambda one: compile(one, target, *more), exact_sizes)
     if target != "cpu":
         return Session(program, _other_runner(program, target))
     from .targets.cpu import compile_cpu

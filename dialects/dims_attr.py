@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
-from xdsl.ir import ParametrizedAttribute
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -74,6 +74,17 @@ class DimsAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Any]:
         return [parse_dims(parser, parser.Delimiter.ANGLE)]
+
+
+def dims_as_written(type_: Attribute) -> tuple[Any, ...]:
+    """The dims of a tensor type: numbers, and expressions over symbols that ask no `ShapeEnv`."""
+    from .extent_text import read_extent
+
+    assert isinstance(type_, TensorType)
+    if not isinstance(type_.encoding, DimsAttr):
+        return type_.get_shape()
+    dims = type_.encoding.dims
+    return tuple(d.data if isinstance(d, IntAttr) else read_extent(d.data) for d in dims)
 
 
 def parse_dims(parser: AttrParser, delimiter: Any) -> ArrayAttr[IntAttr | StringAttr]:

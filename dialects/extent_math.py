@@ -129,9 +129,20 @@ def primitive(expr: Expression, signed: bool) -> Expression:
 
 def value_at(expr: Expression, sizes: Mapping[str, int]) -> int:
     """The number that an expression is. Raises KeyError for a symbol without one."""
-    if expr.is_Integer:
-        return int(expr)
-    return int(expr.subs({s: sizes[s.name] for s in expr.free_symbols}))
+    match expr:
+        case sympy.Integer():
+            return int(expr)
+        case sympy.Symbol():
+            return sizes[expr.name]
+        case sympy.Add():
+            return sum(value_at(e, sizes) for e in expr.args)
+        case sympy.Mul():
+            return math.prod(value_at(e, sizes) for e in expr.args)
+        case FloorDivision():
+            over, by = (value_at(e, sizes) for e in expr.args)
+            return over // by
+        case _:  # sympy's own substitution takes milliseconds
+            return int(expr.subs({s: sizes[s.name] for s in expr.free_symbols}))
 
 
 def bounds_of(expr: Expression, known: Mapping[Expression, Bounds]) -> Bounds:
@@ -224,12 +235,17 @@ def make_guard(expr: Expression, relation: str) -> ShapeGuard:
     return ShapeGuard(primitive(sympy.expand(expr), signed=relation == ">="), relation)
 
 
-def solved(expr: Expression | int, number: int, sizes: dict[str, int]) -> bool:
+def solved(expr: Expression, number: int, sizes: dict[str, int]) -> bool:
     """Whether `expr` can be `number`; what that says of one new symbol is added to `sizes`."""
-    expr = sympy.sympify(expr).subs({symbol(name): n for name, n in sizes.items()})
-    unknown = list(expr.free_symbols)
-    if not unknown:
-        return int(expr) == number
+    if isinstance(expr, int):
+        return expr == number
+    if isinstance(expr, sympy.Symbol) and expr.name not in sizes:
+        sizes[expr.name] = number
+        return number >= 0
+    if all(s.name in sizes for s in expr.free_symbols):
+        return value_at(expr, sizes) == number
+    expr = expr.subs({symbol(name): n for name, n in sizes.items()})
+    unknown: list[Any] = list(expr.free_symbols)
     if len(unknown) > 1:
         return True
     found = [n for n in sympy.solve(expr - number, unknown[0]) if n.is_Integer and n >= 0]

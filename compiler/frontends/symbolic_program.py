@@ -98,6 +98,14 @@ class SymbolicProgram(Program):
         program = self.symbolic.clone()
         program.weights = program.weights.apart()
         specialize(program.module, sizes, program.weights)
+        return self.finished(program)
+
+    def with_symbols(self, examples: Shapes) -> Program | None:
+        """The program as read: it is for all shapes."""
+        return self.symbolic
+
+    def finished(self, program: Program) -> Program:
+        """A program made of it, after the steps."""
         for step in self.steps:
             program = step(program)
         return program

@@ -16,10 +16,8 @@ from ...lowering.onnx_to_graph.default_inputs import overridable
 from ...lowering.onnx_to_graph.dynamic_program import DynamicProgram
 from ...lowering.onnx_to_graph.shape_binding import declared_dims
 from ...lowering.onnx_to_graph.tensor_data import element_of_number
+from .padded_sessions import PaddedSessions, keep
 from .session import Session, ValueInfo, check_inputs
-
-# So many compiled programs are kept, the last used: each holds its own packed weights.
-KEPT = 8
 
 
 @runtime_checkable
@@ -42,8 +40,10 @@ class BoundByShapes(Protocol):
 class DynamicSession(Session):
     """Runs one model on arrays of any shape that it declares.
 
-    The first call with new shapes imports and compiles the model for them; later calls with the
-    same shapes compile nothing. The last `KEPT` programs are kept.
+    The first call imports and compiles the model for its shapes. Once a symbol has had two sizes, a
+    program is compiled that serves many of them (`bound-dims`; bounds.py says how many): then a new
+    size compiles nothing. Where an op has no rule for padding, each new size is compiled. The last
+    `KEPT` programs are kept.
 
     Example:
         session = isoform.compile(isoform.load("dynamic.onnx"))
@@ -51,7 +51,17 @@ class DynamicSession(Session):
         session(x=np.zeros((3, 8), np.float32))
     """
 
-    def __init__(self, program: Program, compile_one: Callable[[Program], Session]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        compile_one: Callable[[Program], Session],
+        exact_sizes: bool = False,
+    ) -> None:
+        """Compile nothing yet.
+
+        Args:
+            exact_sizes: compile each new size by itself.
+        """
         if isinstance(program, DynamicProgram):
             self.inputs, self.outputs = _inputs(program), _outputs(program)
         else:
@@ -61,28 +71,35 @@ class DynamicSession(Session):
         self._defaults = {}  # each program has its own
         self._compile = compile_one
         self._sessions: OrderedDict[Hashable, Session] = OrderedDict()
+        self._padded = None if exact_sizes else PaddedSessions(program, compile_one)
         self._lock = threading.Lock()
         self._closed = False
 
     @property
     def programs(self) -> int:
         """How many compiled programs are held now."""
-        return len(self._sessions)
+        return len(self._sessions) + (0 if self._padded is None else len(self._padded.sessions))
+
+    def _every(self) -> list[Session]:
+        padded = () if self._padded is None else self._padded.sessions.values()
+        return [*self._sessions.values(), *padded]
 
     @property
     def algorithms(self) -> list[dict[str, Any]]:
-        """As `Session.algorithms`, of the program used last."""
+        """As `Session.algorithms`, of the last program."""
         with self._lock:
-            last = next(reversed(self._sessions.values()), None)
-        return [] if last is None else last.algorithms
+            every = self._every()
+        return every[-1].algorithms if every else []
 
     def close(self) -> None:
         """Close all programs' sessions; a closed session cannot run."""
         with self._lock:
             self._closed = True
-            for session in self._sessions.values():
+            for session in self._every():
                 session.close()
             self._sessions.clear()
+            if self._padded is not None:
+                self._padded.sessions.clear()
 
     def _run(
         self, feeds: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -108,15 +125,14 @@ class DynamicSession(Session):
             if self._closed:
                 raise UserError("this session is closed")
             found = self._sessions.get(self.dynamic.key(arrays))
+            if found is None and self._padded is not None:
+                padded = self._padded.session_for(arrays)
+                if padded is not None:
+                    return padded
             if found is None:
                 found = self._compile(self.dynamic.bind(arrays))
             # The key is asked for again: an import may have found inputs that decide sizes.
-            key = self.dynamic.key(arrays)
-            self._sessions[key] = found
-            self._sessions.move_to_end(key)
-            # Not closed: another thread may be running it. It ends with its last user.
-            while len(self._sessions) > KEPT:
-                self._sessions.popitem(last=False)
+            keep(self._sessions, self.dynamic.key(arrays), found)
             return found
 
 

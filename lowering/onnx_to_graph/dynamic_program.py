@@ -143,9 +143,7 @@ class DynamicProgram(Program):
                 self._sizes |= found
                 continue
             self._tell(program, fixed)
-            for step in self.steps:
-                program = step(program)
-            return program
+            return self.finished(program)
 
     def symbolic_dims(self) -> dict[str, Dims]:
         """The dims of each input, with symbols for those that are not fixed."""
@@ -156,8 +154,16 @@ class DynamicProgram(Program):
 
     def with_symbols(self, examples: Shapes) -> Program | None:
         """The program with symbols for these shapes of inputs and others; None if there is none."""
+        if self._sizes:  # values of inputs decide, too
+            return None
         found = self._symbolic_for(examples, {})
         return None if found is None else found.program
+
+    def finished(self, program: Program) -> Program:
+        """A program made of one with symbols, after the steps."""
+        for step in self.steps:
+            program = step(program)
+        return program
 
     def _bound(self, shapes: Shapes, values: Mapping[str, Array]) -> Imported:
         """The program for shapes of all inputs, from one with symbols where there is one."""

@@ -94,8 +94,9 @@ def bound(
         numbers: the size of each other symbol.
 
     Raises:
-        NotBounded: an op has no rule for padding, or a value may be larger than at the bound.
-        UserError: a symbol has no number, a number no symbol, or a guard does not hold at the bound.
+        NotBounded: an op has no rule for padding, a value may be larger than at the bound, or a
+            guard does not hold there.
+        UserError: a symbol has no number, a number no symbol.
     """
     main, sizes = main_of(module), {**bounds, **numbers}
     _check(symbols_of(main), sizes)

@@ -89,7 +89,7 @@ def slice_(reading: Reading) -> Sequence[SSAValue]:
             continue
         gathered.append(k)
         cut[0][k], cut[1][k], cut[2][k] = 0, shape[k], 1
-    kept = [k for k, d in enumerate(reading.dims[0]) if cut[0][k] == 0 and cut[2][k] == 1]
+    kept = [k for k in range(len(shape)) if cut[0][k] == 0 and cut[2][k] == 1]
     whole = {k for k in kept if (x, k) in padding.zeros and reading.dims[0][k] == reading.dim[k]}
     found = build.slice(x, starts=cut[0], sizes=cut[1], steps=cut[2])
     for k in gathered:
@@ -111,7 +111,7 @@ def _within(padding: Padding, places: SSAValue, size: int) -> SSAValue:
 
 def split(reading: Reading) -> Sequence[SSAValue]:
     """Each part as a slice, where parts are padded; else as it is."""
-    op, axis = reading.op, reading.op.value("axis")
+    axis = reading.op.value("axis")
     if reading.dims[0][axis].count is None:
         found = reading.rebuilt()
         for k in reading.padded(0):

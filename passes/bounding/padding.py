@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import sympy
-from xdsl.dialects.builtin import IntAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.dims_attr import DimsAttr
+from ...dialects.dims_attr import DimsAttr, dims_as_written
 from ...dialects.errors import UserError
 from ...dialects.extent_math import Expression, FloorDivision, symbol, value_at
-from ...dialects.extent_text import extent_text, read_extent
+from ...dialects.extent_text import extent_text
 from ...dialects.graph import GraphOp
 from ...dialects.types import element_of, is_float, shape_of, tensor_type, to_numpy
 
@@ -49,7 +49,7 @@ class Padding:
         self.build = build
         self.sizes = sizes
         self.numbers: dict[str, SSAValue] = {}
-        self._fixed = {symbol(name): n for name, n in sizes.items() if name not in bounded}
+        self._fixed: Any = {symbol(name): n for name, n in sizes.items() if name not in bounded}
         # Dims whose padding is zeros.
         self.zeros: set[tuple[SSAValue, int]] = set()
         self._counts: dict[str, SSAValue] = {}
@@ -67,13 +67,8 @@ class Padding:
         Raises:
             NotBounded: one may be larger than at the bound.
         """
-        assert isinstance(type_, TensorType)
-        if not isinstance(type_.encoding, DimsAttr):
-            return [Dim(n) for n in type_.get_shape()]
-        return [
-            Dim(d.data) if isinstance(d, IntAttr) else self.dim(read_extent(d.data))
-            for d in type_.encoding.dims
-        ]
+        dims = dims_as_written(type_)
+        return [Dim(d) if isinstance(d, int) else self.dim(d) for d in dims]
 
     def dim(self, expr: Expression) -> Dim:
         """A dim of this many rows. Raises NotBounded as `dims`."""
@@ -233,13 +228,9 @@ def _rises(expr: Expression) -> bool:
     if expr.is_Pow:
         return expr.exp.is_Integer and expr.exp > 0 and isinstance(expr.base, sympy.Symbol)
     factor, rest = expr.as_coeff_Mul()
-    parts = sympy.Mul.make_args(rest)
-    powers = [p.base if p.is_Pow else p for p in parts]
-    return (
-        factor > 0
-        and (len(parts) == 1 or all(isinstance(p, sympy.Symbol) for p in powers))
-        and all(_rises(p) for p in parts)
-    )
+    parts: list[Any] = list(sympy.Mul.make_args(rest))
+    rising = all(_rises(part) for part in parts)
+    return factor > 0 and rising and (len(parts) == 1 or not rest.has(FloorDivision))
 
 
 __all__ = ["Dim", "NotBounded", "Padding", "Reading", "greatest", "least"]

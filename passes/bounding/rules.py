@@ -76,10 +76,9 @@ def _broadcast(reading: Reading) -> Sequence[SSAValue]:
 
 def _pad(reading: Reading) -> Sequence[SSAValue]:
     """What is behind the rows that count is the fill, as far as the op pads and further."""
-    pads, fill = reading.op.properties["pads"], reading.op.value("fill")
-    if any(not isinstance(n, int) for n in reading.op.value("pads")) or pads is None:
+    if any(not isinstance(n, int) for n in reading.op.value("pads")):
         raise reading.unfit("its pads are symbols")
-    reading.fill(0, reading.padded(0), fill)
+    reading.fill(0, reading.padded(0), reading.op.value("fill"))
     return reading.rebuilt()
 
 
@@ -164,9 +163,9 @@ def _windows(number: Callable[[SSAValue], Any]) -> Rule:
 
 def _avg_pool(reading: Reading) -> Sequence[SSAValue]:
     """No window that counts reaches over the end, unless pads let it."""
-    if any(k > 1 for k in reading.padded(0)):
-        if any(reading.op.ints("pads")) or reading.op.value("ceil_mode"):
-            raise reading.unfit("windows count the pixels inside an image of padded size")
+    reaches = any(reading.op.ints("pads")) or reading.op.value("ceil_mode")
+    if reaches and any(k > 1 for k in reading.padded(0)):
+        raise reading.unfit("windows count the pixels inside an image of padded size")
     return reading.rebuilt()
 
 
@@ -192,7 +191,7 @@ def _gather(reading: Reading) -> Sequence[SSAValue]:
 def _iota(reading: Reading) -> Sequence[SSAValue]:
     """Numbers from a start that may be an expression over symbols."""
     op, build, padding = reading.op, reading.build, reading.padding
-    (start,), (step,) = op.ints("start"), op.ints("step")
+    (start,), (step,) = op.value("start"), op.value("step")
     if not isinstance(step, int):
         raise reading.unfit("its step is a symbol")
     size = reading.dim[0].size
@@ -210,10 +209,11 @@ _POINTS = (
     "not", "or", "pow", "reciprocal", "relu", "round", "sigmoid", "sign", "sin", "sinh", "softplus",
     "sqrt", "sub", "tan", "tanh", "where", "xor", "batch_norm",
 )  # fmt: skip
-_KEEP_ZERO = frozenset(
-    "abs add asin asinh atan atanh cast ceil erf floor leaky_relu elu max min mul neg relu round "
-    "sign sin sinh sqrt sub tan tanh".split()
-)
+_KEEP_ZERO = (
+    "abs", "add", "asin", "asinh", "atan", "atanh", "cast", "ceil", "elu", "erf", "floor",
+    "leaky_relu", "max", "min", "mul", "neg", "relu", "round", "sign", "sin", "sinh", "sqrt", "sub",
+    "tan", "tanh",
+)  # fmt: skip
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_POINTS, _points),

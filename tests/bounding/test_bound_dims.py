@@ -11,7 +11,6 @@ from support.bounding import compare
 from isoform.compiler.frontends.program_file import program_of
 from isoform.compiler.frontends.source import SourceText
 from isoform.dialects.program import Program
-from isoform.passes.bounding.padding import NotBounded
 
 # Arguments, body (`%y` is the result), bounds, sizes. `[n, 4]` stands for the type of these dims.
 PROGRAMS = {
@@ -45,7 +44,11 @@ PROGRAMS = {
   %p = graph.softmax %s {axis = 2} : [2, m, n]
   %y = graph.matmul %p, %v : [2, m, 4]""",
     ),
-    "appended": ("%x: [2, n, 3], %z: [2, 1, 3]", "%y = graph.concat %x, %z {axis = 1} : [2, n + 1, 3]"),
+    "appended": (
+        "%x: [2, n, 3], %z: [2, 1, 3]",
+        """%y = graph.concat %x, %z {axis = 1}
+        : [2, n + 1, 3]""",
+    ),
     "appended-garbage": (
         "%x: [2, n], %z: [2, 1]",
         """%a = graph.exp %x : [2, n]
@@ -59,14 +62,31 @@ PROGRAMS = {
     ),
     "joined-elsewhere": ("%x: [2, n], %z: [3, n]", "%y = graph.concat %x, %z {axis = 0} : [5, n]"),
     "joined-last": ("%z: [2, 3], %x: [2, n]", "%y = graph.concat %z, %x {axis = 1} : [2, n + 3]"),
-    "cut": ("%x: [n, 4]", "%y = graph.slice %x {starts = [1, 0], sizes = [n - 1, 2], steps = [1, 2]} : [n - 1, 2]"),
-    "last": ("%x: [n, 4]", "%y = graph.slice %x {starts = [n - 1, 0], sizes = [1, 4], steps = [1, 1]} : [1, 4]"),
-    "flipped": ("%x: [n, 2]", "%y = graph.slice %x {starts = [n - 1, 0], sizes = [n, 2], steps = [-1, 1]} : [n, 2]"),
+    "cut": (
+        "%x: [n, 4]",
+        """%y = graph.slice %x {starts = [1, 0], sizes = [n - 1, 2], steps = [1, 2]}
+        : [n - 1, 2]""",
+    ),
+    "last": (
+        "%x: [n, 4]",
+        """%y = graph.slice %x {starts = [n - 1, 0], sizes = [1, 4], steps = [1, 1]}
+        : [1, 4]""",
+    ),
+    "flipped": (
+        "%x: [n, 2]",
+        """%y = graph.slice %x {starts = [n - 1, 0], sizes = [n, 2], steps = [-1, 1]}
+        : [n, 2]""",
+    ),
     "every-second": (
         "%x: [2 * n]",
         "%y = graph.slice %x {starts = [0], sizes = [n], steps = [2]} : [n]",
     ),
-    "table": ("%x: [16, 2]", "%y = graph.slice %x {starts = [0, 0], sizes = [n, 2], steps = [1, 1]} : [n, 2]", "%z: [n]"),
+    "table": (
+        "%x: [16, 2]",
+        """%y = graph.slice %x {starts = [0, 0], sizes = [n, 2], steps = [1, 1]}
+        : [n, 2]""",
+        "%z: [n]",
+    ),
     "split": (
         "%x: [n, 4]",
         """%a, %b = graph.split %x {axis = 1, sizes = [1, 3]} : [n, 1], [n, 3]
@@ -86,7 +106,12 @@ PROGRAMS = {
     ),
     "joined-inside": ("%x: [2, n, 3]", "%y = graph.reshape %x {shape = [2, 3 * n]} : [2, 3 * n]"),
     "joined-batch": ("%x: [2, n, 3]", "%y = graph.reshape %x {shape = [2 * n, 3]} : [2 * n, 3]"),
-    "repeated": ("%x: [2, 1]", "%y = graph.broadcast %x {shape = [2, n], dims = [0, 1]} : [2, n]", "%z: [n]"),
+    "repeated": (
+        "%x: [2, 1]",
+        """%y = graph.broadcast %x {shape = [2, n], dims = [0, 1]}
+        : [2, n]""",
+        "%z: [n]",
+    ),
     "groups": (
         "%x: [2, n, 3]",
         """%a = graph.broadcast %x {shape = [2, 4, n, 3], dims = [0, 2, 3]} : [2, 4, n, 3]
@@ -100,16 +125,19 @@ PROGRAMS = {
     "image": (
         "%x: [1, 2, h, w], %k: [3, 2, 3, 3]",
         """%a = graph.exp %x : [1, 2, h, w]
-  %y = graph.conv %a, %k {strides = [2, 1], pads = [1, 1, 1, 1], dilations = [1, 1]} : [1, 3, (h - 1) floordiv 2 + 1, w]""",
+  %y = graph.conv %a, %k {strides = [2, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}
+   : [1, 3, (h - 1) floordiv 2 + 1, w]""",
     ),
     "pool": (
         "%x: [1, 2, h]",
         """%a = graph.exp %x : [1, 2, h]
-  %y = graph.max_pool %a {kernel = [3], strides = [1], pads = [1, 1], dilations = [1]} : [1, 2, h]""",
+  %y = graph.max_pool %a {kernel = [3], strides = [1], pads = [1, 1], dilations = [1]}
+   : [1, 2, h]""",
     ),
     "batch-of-images": (
         "%x: [n, 2, 4, 4], %k: [3, 2, 3, 3]",
-        "%y = graph.conv %x, %k {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]} : [n, 3, 4, 4]",
+        """%y = graph.conv %x, %k {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]}
+          : [n, 3, 4, 4]""",
     ),
     "positions": ("%x: [n]", "%y = graph.iota {start = [n - 1], size = [n], step = [-1]} : i64[n]"),
     "embedded": ("%x: [6, 2], %i: i64[n]", "%y = graph.gather %x, %i {axis = 0} : [n, 2]"),
@@ -138,7 +166,8 @@ def program(given: str, body: str, unread: str = "") -> Program:
     result = lines[-1].rpartition(" : ")[2]
     arguments = ", ".join(filter(None, (given, unread)))
     guards = ", ".join(f'"{name} >= 1", "{name} <= 16"' for name in symbols(arguments))
-    text = f"""func.func @main({arguments}) -> {result} attributes {{isoform.guards = [{guards}]}} {{
+    text = f"""func.func @main({arguments}) -> {result}
+        attributes {{isoform.guards = [{guards}]}} {{
       {body}
       func.return %y : {result}
     }}"""

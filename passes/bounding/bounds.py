@@ -1,0 +1,161 @@
+"""Which bound a size gets: a few bounds serve all sizes, and none costs much more than the size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.func import FuncOp
+
+from ...dialects.dims_attr import DimsAttr, dims_as_written
+from ...dialects.extent_math import Expression, symbol, value_at
+from ...dialects.extent_text import read_extent
+from ...dialects.graph import GraphOp
+from ...dialects.program import Program
+from ...dialects.shape_guards import shape_env
+from ...dialects.types import byte_width, tensor_type
+
+Sizes = Mapping[str, int]
+
+# A bound is doubled while the program at it has at most this much more work: half of the most that
+# a step costs, and less than a compilation costs in a hundred calls.
+MORE_WORK = 1.2
+# Bytes that a core moves from memory in the time of a multiply-add: 25e9 of these, 10e9 bytes/s.
+BYTES_OF_MAC = 0.4
+# And in the time of a call of the smallest program, 20 microseconds.
+BYTES_OF_CALL = 200_000
+# No bound is doubled beyond this: memory is planned for it.
+LARGEST = 1 << 14
+# Their readers do what these do, while they read.
+_VIEWS = ("broadcast", "reshape", "slice", "split", "transpose")
+
+
+class SizeBounds:
+    """Finds bounds for the sizes of one program with symbols."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._env = shape_env(program.main)
+        self._work = WorkModel.of(program)
+
+    def steps(self, sizes: Sizes, changing: Collection[str]) -> dict[str, int]:
+        """The end of each changing symbol's step: one for all sizes of a step.
+
+        A step is a quarter of the power of two below the size. Symbols that a guard fixes are left
+        out.
+
+        Args:
+            sizes: of all symbols.
+        """
+        main, env = self.program.main, self._env
+        changing = [name for name in changing if len(set(env.bounds(symbol(name)))) > 1]
+        behind = {name: _behind(main, name, sizes, changing) for name in changing}
+        steps = {name: _step(sizes[name] + more) - more for name, more in behind.items()}
+        if self._fits({**sizes, **steps}):
+            return steps
+        # As far as a guard lets each.
+        steps = {n: s for n, s in steps.items() if self._fits({**sizes, n: s})}
+        return steps if self._fits({**sizes, **steps}) else {}
+
+    def bounds(self, steps: Sizes, fixed: Sizes) -> dict[str, int]:
+        """The bound of each symbol: its step's end, doubled while that is little more work.
+
+        Args:
+            steps: from `steps`.
+            fixed: the sizes of the other symbols.
+        """
+        found = dict(steps)
+        main = self.program.main
+        behind = {name: _behind(main, name, fixed, steps) for name in sorted(steps)}
+        growing = list(behind)
+        while growing:
+            for name in list(growing):
+                size = 1 << (found[name] + behind[name]).bit_length()
+                more = {**found, name: size - behind[name]}
+                if (
+                    size <= LARGEST
+                    and self._fits({**fixed, **more})
+                    and self.near(more, steps, fixed)
+                ):
+                    found = more
+                else:
+                    growing.remove(name)
+        return found
+
+    def near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
+        """Whether the program at these bounds is little more work than at the steps' ends."""
+        most = MORE_WORK * self._work.at({**fixed, **steps})
+        return self._work.at({**fixed, **bounds}) <= most
+
+    def _fits(self, sizes: Sizes) -> bool:
+        return self._env.broken(sizes) is None
+
+
+def _step(size: int) -> int:
+    """The next multiple of a quarter of the power of two below a size."""
+    quarter = max(1, (1 << max(size.bit_length() - 1, 0)) // 4)
+    return -(-size // quarter) * quarter
+
+
+def _behind(main: FuncOp, name: str, sizes: Sizes, changing: Collection[str]) -> int:
+    """How many rows stand beside those of a symbol in an input's dim: bounds are round with them.
+
+    A mask over a cache and new positions has `past + 1` columns: a bound of 127 for `past` is
+    better than one of 128.
+    """
+    found = 0
+    for arg in main.body.block.args:
+        encoding = arg.type.encoding if isinstance(arg.type, TensorType) else None
+        for text in encoding.dims if isinstance(encoding, DimsAttr) else ():
+            expr = read_extent(str(text.data))
+            if any(s.name in changing and s.name != name for s in expr.free_symbols):
+                continue
+            others = {s: sizes[s.name] for s in expr.free_symbols if s.name != name}
+            rest = expr.subs(others) - symbol(name)
+            if rest.is_Integer and 0 <= rest < LARGEST:
+                found = max(found, int(rest))
+    return found
+
+
+@dataclass(frozen=True)
+class WorkModel:
+    """The work of a program at any sizes, in bytes that a core moves in the time of all of it.
+
+    Attributes:
+        terms: a factor, and the dims that it is multiplied by.
+    """
+
+    terms: tuple[tuple[float, tuple[int | Expression, ...]], ...]
+
+    @staticmethod
+    def of(program: Program) -> WorkModel:
+        """Of a program with symbols; what only moves data is left to its readers."""
+        found: list[tuple[float, tuple[int | Expression, ...]]] = []
+        for op in program.main.body.block.ops:
+            name = op.name.removeprefix("graph.")
+            if not isinstance(op, GraphOp) or name in _VIEWS:
+                continue
+            read = op.results if name == "gather" else op.operands
+            for value in (*read, *op.results):
+                width = byte_width(tensor_type(value).element_type)
+                found.append((width, dims_as_written(value.type)))
+            dims = [dims_as_written(v.type) for v in (*op.operands, *op.results)]
+            if name == "matmul":
+                summed = dims[0][-2 if op.value("transpose_a") else -1]
+                found.append((BYTES_OF_MAC, (*dims[-1], summed)))
+            elif name in ("conv", "conv_transpose"):
+                at = dims[-1] if name == "conv" else dims[0]
+                found.append((BYTES_OF_MAC, (*at, *dims[1][1:])))
+        return WorkModel(tuple(found))
+
+    def at(self, sizes: Sizes) -> float:
+        """The work at these sizes of all symbols."""
+        return BYTES_OF_CALL + sum(
+            factor * math.prod(d if isinstance(d, int) else value_at(d, sizes) for d in dims)
+            for factor, dims in self.terms
+        )
+
+
+__all__ = ["SizeBounds", "WorkModel"]
