@@ -11,10 +11,10 @@ from xdsl.ir import SSAValue
 
 from ...dialects.extent_math import Expression
 from ...dialects.types import element_of, shape_of
-from .padding import Dim, Padding, Reading
+from .padding import Dim, Padding, PaddedOp
 
 
-def concat(reading: Reading) -> Sequence[SSAValue]:
+def concat(reading: PaddedOp) -> Sequence[SSAValue]:
     """Along a padded dim the rows of each part stand behind those that count before it."""
     axis, parts = (
         reading.op.value("axis"),
@@ -43,7 +43,7 @@ def concat(reading: Reading) -> Sequence[SSAValue]:
     return [build.gather(joined, _within(padding, places, base), axis=axis)]
 
 
-def _keep_zeros(reading: Reading, found: SSAValue) -> None:
+def _keep_zeros(reading: PaddedOp, found: SSAValue) -> None:
     """A dim's padding is zeros where it is so in each part."""
     zeros = reading.padding.zeros
     for k, dim in enumerate(reading.dim):
@@ -54,7 +54,7 @@ def _keep_zeros(reading: Reading, found: SSAValue) -> None:
             zeros.add((found, k))
 
 
-def _appended(reading: Reading, axis: int) -> SSAValue:
+def _appended(reading: PaddedOp, axis: int) -> SSAValue:
     """One row behind those that count, as a choice at each place: no row moves."""
     padding, build, (x, row) = reading.padding, reading.build, reading.operands
     shape, before = [dim.size for dim in reading.dim], reading.dims[0][axis]
@@ -72,7 +72,7 @@ def _appended(reading: Reading, axis: int) -> SSAValue:
     return found
 
 
-def slice_(reading: Reading) -> Sequence[SSAValue]:
+def slice_(reading: PaddedOp) -> Sequence[SSAValue]:
     """Rows from a known start are cut; others are gathered at computed places."""
     op, build, padding = reading.op, reading.build, reading.padding
     (x,) = reading.operands
@@ -109,7 +109,7 @@ def _within(padding: Padding, places: SSAValue, size: int) -> SSAValue:
     return build.min(build.max(places, low), high)
 
 
-def split(reading: Reading) -> Sequence[SSAValue]:
+def split(reading: PaddedOp) -> Sequence[SSAValue]:
     """Each part as a slice, where parts are padded; else as it is."""
     axis = reading.op.value("axis")
     if reading.dims[0][axis].count is None:
@@ -124,7 +124,7 @@ def split(reading: Reading) -> Sequence[SSAValue]:
 # --- reshape ---
 
 
-def reshape(reading: Reading) -> Sequence[SSAValue]:
+def reshape(reading: PaddedOp) -> Sequence[SSAValue]:
     """Padded dims that stay whole go on; torn apart or joined, their elements are gathered."""
     padding, build = reading.padding, reading.build
     groups = _groups(reading.dims[0], reading.dim)
@@ -144,7 +144,7 @@ def reshape(reading: Reading) -> Sequence[SSAValue]:
     return [build.reshape(x, shape=[dim.size for dim in reading.dim])]
 
 
-def _resized(reading: Reading, x: SSAValue, k: int, size: int) -> SSAValue:
+def _resized(reading: PaddedOp, x: SSAValue, k: int, size: int) -> SSAValue:
     if shape_of(x)[k] != size:
         raise reading.unfit("its bounds differ")
     return x
@@ -201,7 +201,7 @@ def _is_prefix(group: Group) -> bool:
     return whole and _size(group[0]) == _size(group[1])
 
 
-def _zeros_of_groups(reading: Reading, groups: Sequence[Group], found: SSAValue) -> None:
+def _zeros_of_groups(reading: PaddedOp, groups: Sequence[Group], found: SSAValue) -> None:
     """Zeros in the padding of a group stay there."""
     zeros, first, second = reading.padding.zeros, 0, 0
     for own, new in groups:

@@ -154,7 +154,7 @@ class Padding:
         return self.build.constant(np.asarray(number, to_numpy(element)), element)
 
 
-class Reading:
+class PaddedOp:
     """An op of the symbolic program, and its operands in the bounded one."""
 
     def __init__(self, op: GraphOp, operands: Sequence[SSAValue], padding: Padding):
@@ -233,4 +233,4 @@ def _rises(expr: Expression) -> bool:
     return factor > 0 and rising and (len(parts) == 1 or not rest.has(FloorDivision))
 
 
-__all__ = ["Dim", "NotBounded", "Padding", "Reading", "greatest", "least"]
+__all__ = ["Dim", "NotBounded", "Padding", "PaddedOp", "greatest", "least"]

@@ -16,9 +16,9 @@ from xdsl.ir import SSAValue
 from ...dialects.graph import GraphOp
 from ...dialects.types import element_of, is_float, shape_of
 from .moving import concat, reshape, slice_, split
-from .padding import Padding, Reading, greatest, least
+from .padding import Padding, PaddedOp, greatest, least
 
-Rule: TypeAlias = "Callable[[Reading], Sequence[SSAValue]]"
+Rule: TypeAlias = "Callable[[PaddedOp], Sequence[SSAValue]]"
 
 
 def bounded_op(op: GraphOp, operands: Sequence[SSAValue], padding: Padding) -> Sequence[SSAValue]:
@@ -27,7 +27,7 @@ def bounded_op(op: GraphOp, operands: Sequence[SSAValue], padding: Padding) -> S
     Raises:
         NotBounded: no rule says how padding passes it.
     """
-    reading = Reading(op, operands, padding)
+    reading = PaddedOp(op, operands, padding)
     if not reading.any_padded and op.name != "graph.iota":
         return reading.rebuilt()
     rule = RULES.get(op.name.removeprefix("graph."))
@@ -43,7 +43,7 @@ def bounded_op(op: GraphOp, operands: Sequence[SSAValue], padding: Padding) -> S
 # --- along the dims ---
 
 
-def _points(reading: Reading) -> Sequence[SSAValue]:
+def _points(reading: PaddedOp) -> Sequence[SSAValue]:
     """Each element by itself. Zeros stay where the function of zeros is zero."""
     name, padding = reading.op.name.removeprefix("graph."), reading.padding
     if name == "div" and not is_float(element_of(reading.operands[1])):
@@ -56,7 +56,7 @@ def _points(reading: Reading) -> Sequence[SSAValue]:
     return [found]
 
 
-def _transpose(reading: Reading) -> Sequence[SSAValue]:
+def _transpose(reading: PaddedOp) -> Sequence[SSAValue]:
     (found,) = reading.rebuilt()
     zeros = reading.padding.zeros
     for k, own in enumerate(reading.op.ints("perm")):
@@ -65,7 +65,7 @@ def _transpose(reading: Reading) -> Sequence[SSAValue]:
     return [found]
 
 
-def _broadcast(reading: Reading) -> Sequence[SSAValue]:
+def _broadcast(reading: PaddedOp) -> Sequence[SSAValue]:
     (found,) = reading.rebuilt()
     zeros = reading.padding.zeros
     for own, k in enumerate(reading.op.ints("dims")):
@@ -74,7 +74,7 @@ def _broadcast(reading: Reading) -> Sequence[SSAValue]:
     return [found]
 
 
-def _pad(reading: Reading) -> Sequence[SSAValue]:
+def _pad(reading: PaddedOp) -> Sequence[SSAValue]:
     """What is behind the rows that count is the fill, as far as the op pads and further."""
     if any(not isinstance(n, int) for n in reading.op.value("pads")):
         raise reading.unfit("its pads are symbols")
@@ -85,21 +85,21 @@ def _pad(reading: Reading) -> Sequence[SSAValue]:
 # --- across the dims ---
 
 
-def _across(reading: Reading, axes: Sequence[int], number: Callable[[SSAValue], Any]) -> None:
+def _across(reading: PaddedOp, axes: Sequence[int], number: Callable[[SSAValue], Any]) -> None:
     """Put a number in the padding of the axes that an op looks across."""
     dims = {k: dim for k, dim in reading.padded(0).items() if k in axes}
     reading.fill(0, dims, number(reading.operands[0]))
 
 
 def _reduction(number: Callable[[SSAValue], Any]) -> Rule:
-    def rule(reading: Reading) -> Sequence[SSAValue]:
+    def rule(reading: PaddedOp) -> Sequence[SSAValue]:
         _across(reading, reading.op.ints("axes"), number)
         return reading.rebuilt()
 
     return rule
 
 
-def _mean(reading: Reading) -> Sequence[SSAValue]:
+def _mean(reading: PaddedOp) -> Sequence[SSAValue]:
     """The sum by the number of elements that count."""
     op, build, axes = reading.op, reading.build, reading.op.ints("axes")
     if not any(k in reading.padded(0) for k in axes):
@@ -113,7 +113,7 @@ def _mean(reading: Reading) -> Sequence[SSAValue]:
 
 
 def _along_axis(number: Callable[[SSAValue], Any]) -> Rule:
-    def rule(reading: Reading) -> Sequence[SSAValue]:
+    def rule(reading: PaddedOp) -> Sequence[SSAValue]:
         axis = reading.op.value("axis")
         _across(reading, [axis], number)
         found = reading.rebuilt()
@@ -124,20 +124,20 @@ def _along_axis(number: Callable[[SSAValue], Any]) -> Rule:
     return rule
 
 
-def _layer_norm(reading: Reading) -> Sequence[SSAValue]:
+def _layer_norm(reading: PaddedOp) -> Sequence[SSAValue]:
     if any(k >= reading.op.value("axis") for k in reading.padded(0)):
         raise reading.unfit("it normalises a padded dim")
     return reading.rebuilt()
 
 
-def _planes(reading: Reading) -> Sequence[SSAValue]:
+def _planes(reading: PaddedOp) -> Sequence[SSAValue]:
     """Of images one by one, with no padding inside."""
     if any(k != 0 for k in reading.padded(0)):
         raise reading.unfit("images are padded")
     return reading.rebuilt()
 
 
-def _matmul(reading: Reading) -> Sequence[SSAValue]:
+def _matmul(reading: PaddedOp) -> Sequence[SSAValue]:
     """A dim that is summed over has zeros in the padding of both operands."""
     op = reading.op
     for k, turned in enumerate((op.value("transpose_a"), op.value("transpose_b"))):
@@ -150,7 +150,7 @@ def _matmul(reading: Reading) -> Sequence[SSAValue]:
 def _windows(number: Callable[[SSAValue], Any]) -> Rule:
     """Windows over images: one that reaches over the end reads what stands outside an image."""
 
-    def rule(reading: Reading) -> Sequence[SSAValue]:
+    def rule(reading: PaddedOp) -> Sequence[SSAValue]:
         if any(reading.padded(k) for k in range(1, len(reading.operands))) or 1 in reading.padded(
             0
         ):
@@ -161,7 +161,7 @@ def _windows(number: Callable[[SSAValue], Any]) -> Rule:
     return rule
 
 
-def _avg_pool(reading: Reading) -> Sequence[SSAValue]:
+def _avg_pool(reading: PaddedOp) -> Sequence[SSAValue]:
     """No window that counts reaches over the end, unless pads let it."""
     reaches = any(reading.op.ints("pads")) or reading.op.value("ceil_mode")
     if reaches and any(k > 1 for k in reading.padded(0)):
@@ -172,7 +172,7 @@ def _avg_pool(reading: Reading) -> Sequence[SSAValue]:
 # --- positions ---
 
 
-def _gather(reading: Reading) -> Sequence[SSAValue]:
+def _gather(reading: PaddedOp) -> Sequence[SSAValue]:
     """Indices are checked against the rows that count, and negative ones counted from their end."""
     build, padding, axis = reading.build, reading.padding, reading.op.value("axis")
     reading.fill(1, reading.padded(1), 0)
@@ -188,7 +188,7 @@ def _gather(reading: Reading) -> Sequence[SSAValue]:
     return reading.rebuilt()
 
 
-def _iota(reading: Reading) -> Sequence[SSAValue]:
+def _iota(reading: PaddedOp) -> Sequence[SSAValue]:
     """Numbers from a start that may be an expression over symbols."""
     op, build, padding = reading.op, reading.build, reading.padding
     (start,), (step,) = op.value("start"), op.value("step")
