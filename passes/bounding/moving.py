@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.extent_math import Expression
 from ...dialects.types import element_of, shape_of
-from .padding import Dim, Padding, PaddedOp
+from .padding import Dim, PaddedOp, Padding
 
 
 def concat(reading: PaddedOp) -> Sequence[SSAValue]:

@@ -233,4 +233,4 @@ def _rises(expr: Expression) -> bool:
     return factor > 0 and rising and (len(parts) == 1 or not rest.has(FloorDivision))
 
 
-__all__ = ["Dim", "NotBounded", "Padding", "PaddedOp", "greatest", "least"]
+__all__ = ["Dim", "NotBounded", "PaddedOp", "Padding", "greatest", "least"]

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from ...dialects.graph import GraphOp
 from ...dialects.types import element_of, is_float, shape_of
 from .moving import concat, reshape, slice_, split
-from .padding import Padding, PaddedOp, greatest, least
+from .padding import PaddedOp, Padding, greatest, least
 
 Rule: TypeAlias = "Callable[[PaddedOp], Sequence[SSAValue]]"
 
