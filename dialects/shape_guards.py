@@ -1,9 +1,9 @@
-"""What a function says of its symbolic dims: `isoform.guards` and `isoform.sizes`.
+"""Read and write a function's attributes about symbolic dims: `isoform.guards`, `isoform.sizes`.
 
     func.func @main(%x: tensor<?x8xf32, #graph.dims<n, 8>>) -> ...
         attributes {isoform.guards = ["n >= 1", "n <= 512"], isoform.sizes = {n = 16 : i64}}
 
-Guards hold of every call; without them a symbol is any number from 0 on. Sizes are an example.
+Every call satisfies the guards; a symbol without one is any number >= 0. Sizes are an example.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIZES = "isoform.sizes"
 
 
 def shape_env(op: Operation) -> ShapeEnv:
-    """What the function around `op` says of its symbols; nothing may be added to it.
+    """The guards of the function around `op`, as an environment that takes no more.
 
     Raises:
         UserError: the attributes are not what this file says.
@@ -50,7 +50,7 @@ def shape_env(op: Operation) -> ShapeEnv:
 
 @contextmanager
 def guards_known(module: ModuleOp) -> Generator[None]:
-    """Extents of types read in the block follow from the guards of the module's function."""
+    """Let extents that are computed in the `with` block use the guards of the module's function."""
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     guarded = next((f for f in functions if GUARDS in f.attributes), None)
     if guarded is None:

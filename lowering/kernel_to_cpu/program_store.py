@@ -116,7 +116,7 @@ class StoredSession:
         self.execution.close()
 
     def _rows(self, lines: Sequence[Line], top: bool = True) -> tuple[Array, Array]:
-        """The rows of a program or, not at the top, of a body; and all their argument tables."""
+        """Make the table of calls of a program (`top`) or of a loop's body, and their arguments."""
         rows = np.zeros(len(lines), ROW)
         block = np.zeros(sum(len(arguments) for _, _, arguments, _ in lines), np.uint64)
         self._tables += [rows, block]

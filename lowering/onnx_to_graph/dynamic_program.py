@@ -29,10 +29,12 @@ from .values import NeedsNumbers, NotConstant
 if TYPE_CHECKING:
     from ...dialects.extents import Dims
 
-# Found while binding, an input of more elements is not read as sizes: each new value is an import.
+# An input whose values decide sizes is imported anew for each value. One with more elements than
+# this is not read for its values.
 MOST_SIZES = 4096
 
-# The most imports with symbols: more would be asked for where each is for one number of a dim.
+# A model has at most this many imports with symbols. Where the guards of each allow one size only,
+# there would be one for each size.
 MOST_SYMBOLIC = 4
 
 Step = Callable[[Program], Program]
@@ -42,7 +44,12 @@ Imported: TypeAlias = "tuple[Program, Collection[str]]"
 
 @dataclass
 class _Symbolic:
-    """An import with symbols: the initialisers that it took for constants, and input values."""
+    """An import with symbols.
+
+    Attributes:
+        fixed: the initialisers that it took for constants.
+        values: the bytes of the inputs that it took for constants.
+    """
 
     program: Program
     fixed: Collection[str]
@@ -54,7 +61,7 @@ class _Symbolic:
         return sizes_of_shapes(self.program.main, self.program.input_names, given)
 
     def fits(self, shapes: Shapes) -> bool:
-        """Whether the program is one for these shapes."""
+        """Whether the shapes satisfy the program's guards."""
         try:
             return shape_env(self.program.main).broken(self.sizes(shapes)) is None
         except UserError:

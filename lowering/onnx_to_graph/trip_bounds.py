@@ -1,4 +1,4 @@
-"""How often a loop runs at most, by its condition: a number that grows stays below a limit."""
+"""Bound the iterations of a loop by its condition: a counter with a constant step has a limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trips_by_condition(
     """The most iterations; infinity where the condition bounds none.
 
     Args:
-        going: whether to go on, after an iteration.
+        going: the condition after an iteration: whether the loop runs again.
         arguments, nexts: the carried values before and after it.
         firsts: known numbers with which they begin.
     """

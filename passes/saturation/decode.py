@@ -1,4 +1,4 @@
-"""From a choice back to IR: the block's ops are replaced by those of the chosen e-nodes.
+"""Replace the ops of a block by those of the e-nodes that extraction chose.
 
 Chosen ops of the program are cloned with their attributes; ops that rules made get the rule's name
 as provenance and the location of the op they replace. Chains of binary
