@@ -38,7 +38,11 @@ def vision(name: str, size: int) -> Made:
 
     if "cnn" in name or "ssd" in name:
         made = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None)
-        apart(made)
+        if "cnn" not in name:
+            apart(made)
+        else:
+            seeded(made)
+            settle(made, torch.rand(3, size, size))
     else:
         made = getattr(torchvision.models, name)(weights=None)
     return made, {"image": torch.rand(1, 3, size, size)}
@@ -51,6 +55,23 @@ def apart(module: nn.Module) -> nn.Module:
             if p.dim() == 4:
                 p.mul_(1.7)  # what activations take away
     return module
+
+
+def settle(made: Any, image: Tensor) -> None:
+    """Scale the layers that give boxes and scores: as drawn, no box is inside of the image."""
+    predictor, head = made.roi_heads.box_predictor, made.rpn.head
+
+    def scale(layer: Any, _: Any, found: Tensor) -> Tensor:
+        factor = 1 / found.std()
+        layer.weight.data *= factor
+        return found * factor
+
+    layers = (head.cls_logits, head.bbox_pred, predictor.cls_score, predictor.bbox_pred)
+    hooks = [layer.register_forward_hook(scale) for layer in layers]
+    with torch.no_grad():
+        made.eval()([image])
+    for hook in hooks:
+        hook.remove()
 
 
 def detector(name: str) -> Made:

@@ -69,6 +69,7 @@ def non_max_suppression(node: KeptNode) -> None:
         values, places = code.array(f32, size), code.array(i64, size)
         heap = Heap(code, Strided(values), Strided(places), largest=True)
         overlap = node[3][0] if node.has(3) else code.number(0.0, f32)
+        near = [code.array(f32, size) for _ in range(5)]  # ends and areas of those that are kept
         with code.loop(batches) as batch, code.loop(classes) as class_:
             number = code.cell(0, i64)
             with code.loop(n) as k:
@@ -78,17 +79,18 @@ def non_max_suppression(node: KeptNode) -> None:
                     places[number.value] = k
                     number.value = number.value + 1
             heap.sort_all(number.value)
-            most = node[2][0].place().call("min", y.shape[0] // (batches * classes))
+            most = node[2][0].place().call("min", y.shape[0] // max(batches * classes, 1))
             kept, next_ = code.cell(0, i64), code.cell(0, i64)
             with code.when((most > 0) & (number.value > 0)), code.repeat() as again:
                 place = places[next_.value]
-                with code.when(
-                    _is_apart(code, boxes, batch * n, places, kept, place, overlap, center)
-                ):
+                own = _ends(boxes, (batch * n + place) * 4, center)
+                own.append((own[2] - own[0]) * (own[3] - own[1]))
+                with code.when(_is_apart(code, near, kept, own, overlap)):
                     for k, part in enumerate((batch, class_, place)):
                         y[found.value * 3 + k] = part
                     found.value = found.value + 1
-                    places[kept.value] = place  # kept ones go to the front
+                    for part, end in zip(near, own, strict=True):
+                        part[kept.value] = end
                     kept.value = kept.value + 1
                 next_.value = next_.value + 1
                 again((next_.value < number.value) & (kept.value < most))
@@ -96,20 +98,12 @@ def non_max_suppression(node: KeptNode) -> None:
 
 
 def _is_apart(
-    code: Code,
-    boxes: NestBuffer,
-    first: Scalar,
-    places: NestBuffer,
-    kept: Cell,
-    place: Scalar,
-    overlap: Scalar,
-    center: bool,
+    code: Code, near: list[NestBuffer], kept: Cell, own: list[Scalar], overlap: Scalar
 ) -> Scalar:
     """Whether a box overlaps none of those that are kept."""
-    own = _ends(boxes, (first + place) * 4, center)
     k, good = code.cell(0, i64), code.cell(True, i1)
     with code.when(kept.value > 0), code.repeat() as again:
-        other = _ends(boxes, (first + places[k.value]) * 4, center)
+        other = [part[k.value] for part in near]
         good.value = ~_overlaps(other, own, overlap)
         k.value = k.value + 1
         again(good.value & (k.value < kept.value))
@@ -125,13 +119,13 @@ def _ends(boxes: NestBuffer, at: Scalar, center: bool) -> list[Scalar]:
 
 
 def _overlaps(first: list[Scalar], other: list[Scalar], share: Scalar) -> Scalar:
+    """Of ends and areas."""
     sides = [
         (first[k + 2].call("min", other[k + 2]) - first[k].call("max", other[k])).call("max", 0.0)
         for k in (0, 1)
     ]
     common = sides[0] * sides[1]
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, other)]
-    union = areas[0] + areas[1] - common
+    union = first[4] + other[4] - common
     return (union > 0.0) & (common > share * union)
 
 

@@ -12,44 +12,25 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
-from ...dialects.types import element_of, is_float, is_signed_int
+from ...dialects.types import element_of, is_signed_int
 from .padded import PaddedDim, Reading, Ready, greatest, least, moved
 from .padded_ops import Handler
 from .shaping import MAX_CONSTANT
-from .value_ranges import Facts
+from .value_ranges import by_inputs_alone
 from .values import OnnxValue
-
-
-def by_inputs_alone(value: OnnxValue, facts: Facts) -> bool:
-    """Whether integer inputs of the program, and constants, decide a value."""
-    waiting: list[SSAValue] = [] if value.computed is None else [value.computed]
-    seen: set[SSAValue] = set()
-    reads = False
-    while waiting:
-        v = waiting.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        op = v.owner
-        if isinstance(op, Block):
-            if v in facts or is_float(element_of(v)):  # of a body, or data
-                return False
-            reads = True
-        elif isinstance(op, OpaqueOp) or (op.regions and op.name != "graph.constant"):
-            return False
-        elif not isinstance(op, ConstantOp | WeightOp):
-            waiting += op.operands
-    return reads
 
 
 def element_ranges(reading: Reading, k: int) -> list[tuple[int, int]] | None:
     """The range of each element of an integer operand; None if it is known, or inputs decide it."""
     value = reading.node.value(k)
-    if value.is_known or value.computed is None or by_inputs_alone(value, reading.sizes.ranges):
+    if (
+        value.is_known
+        or value.computed is None
+        or by_inputs_alone(value.computed, reading.sizes.ranges)
+    ):
         return None
     found, count = reading.range(k), math.prod(value.shape)
     if found is None:

@@ -24,7 +24,6 @@ from ...dialects.graph.data import GatherOp
 from ...dialects.opaque import outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
-from .computed_sizes import by_inputs_alone
 from .growing import ChangedTypes, Growths, carry_rows, filtered, growths, number_rows, widened
 from .node import OnnxNode
 from .padded import PaddedDim
@@ -34,7 +33,7 @@ from .shaping import MAX_CONSTANT
 from .subgraphs import CallContext, Env, Importing
 from .trip_bounds import trips_by_condition
 from .unlike_branches import aligned
-from .value_ranges import ValueRange, range_of
+from .value_ranges import ValueRange, by_inputs_alone, range_of
 from .values import NeedsNumbers, NotConstant, OnnxValue
 
 # Ops whose work a branch is worth: without them both branches are computed, in one kernel with what
@@ -63,7 +62,9 @@ def branch(
         for body, values in zip(taken, given, strict=True)
     ]
     alike = aligned(taken, results)
-    if alike is None or (alike[1] and by_inputs_alone(node.value(0), importer.sizes.ranges)):
+    if alike is None or (
+        alike[1] and by_inputs_alone(node.value(0).computed, importer.sizes.ranges)
+    ):
         raise NotConstant(node.value(0).name, what, node.where)
     results, padded = alike
     if not all(body.is_native for body in taken):
@@ -269,7 +270,7 @@ def _any_iteration(
         by_inputs = [
             k
             for k in (0, 1)
-            if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges)
+            if node.has(k) and by_inputs_alone(node.value(k).computed, importer.sizes.ranges)
         ]
         if by_inputs or importer.sizes.symbolic:
             raise _deciding(node) or error from error
@@ -409,7 +410,7 @@ def _most_trips(
     if importer.sizes.symbolic and not (known and _always(going)):
         raise NeedsNumbers("data decide rows beside symbols", where=node.where)
     for k in (0, 1):
-        if node.has(k) and by_inputs_alone(node.value(k), importer.sizes.ranges):
+        if node.has(k) and by_inputs_alone(node.value(k).computed, importer.sizes.ranges):
             raise _deciding(node) or AssertionError
     most = min(_bound_of_count(importer, node), by_condition)
     size = max((math.prod(shape_of(v)) for v in rows), default=1)

@@ -7,6 +7,7 @@ its ONNX function body, `graph.opaque`. A node that is none of these is a UserEr
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,12 +20,11 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.dims import fits, is_symbolic, shown
-from ...dialects.errors import ElementError, UserError, warn
+from ...dialects.errors import ElementError, UserError
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.shape_guards import note_env
-from ...dialects.types import Array, is_unsigned
+from ...dialects.types import Array, is_float, is_unsigned
 from . import (
     bounded,
     control,
@@ -37,6 +37,7 @@ from . import (
     sequences,
     small_integers,
 )
+from .declared_outputs import check_declared
 from .default_inputs import deciding, deciding_inputs, overridable, tell
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
@@ -45,15 +46,14 @@ from .provenance import read_origin
 from .shape_binding import (
     DeclaredInput,
     bind,
-    declared_dims,
     declared_inputs,
-    held_type,
     sequence_inputs,
     without_lengths,
 )
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .tensor_data import element_of_number, reader, tensor_shape
+from .value_ranges import ValueRange
 from .values import NeedsNumbers, NotConstant, NotNative, OnnxValue
 
 if TYPE_CHECKING:
@@ -101,9 +101,10 @@ def imported(
     """
     optional = overridable(model)
     fixed: set[str] = set()
+    first: UserError | None = None  # why sizes are bounded, and not those of the inputs' numbers
     while True:
         try:
-            importer = Importer(model, fixed, values)
+            importer = Importer(model, fixed, values, bounded=first is not None)
             if examples is None:
                 return importer.program(shapes), fixed
             return importer.symbolic_program(shapes, examples), fixed
@@ -111,8 +112,12 @@ def imported(
             left = optional.keys() - fixed
             value = error.value if isinstance(error, NotConstant) else ""
             found = deciding(model.proto.graph, value, left)
-            if not left or (not found and deciding_inputs(model, value)):
-                raise
+            by_inputs = bool(value) and bool(deciding_inputs(model, value))
+            if first is None and value and not found and not by_inputs:
+                first = error
+                continue
+            if not left or (not found and by_inputs):
+                raise first or error from None
             # Values that shapes depend on must be constants; if the error names none, all are
             # tried.
             fixed |= found or left
@@ -124,6 +129,7 @@ class Importer:
     Args:
         fixed: initialisers that become constants although they are inputs.
         values: arrays of other inputs that become constants, by name.
+        bounded: whether sizes that inputs of integers decide are bounded, as those of data.
     """
 
     def __init__(
@@ -131,8 +137,10 @@ class Importer:
         model: OnnxModel,
         fixed: Collection[str] = (),
         values: Mapping[str, Array] | None = None,
+        bounded: bool = False,
     ):
         self.model = model
+        self.bounded = bounded
         self.fixed = fixed
         self.is_body = False  # then its arguments are no inputs of the program
         self.values = values or {}
@@ -207,6 +215,8 @@ class Importer:
                 continue
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
+            if self.bounded and not is_float(element):
+                self.sizes.ranges[ssa] = ValueRange.of(-math.inf, math.inf)
         sequences.gather(env, sequence_inputs(graph))
         self.defaults(env)
         self.initialisers(graph, env)
@@ -264,7 +274,7 @@ class Importer:
             for name, part in sequences.entries(info, value):
                 ssa = part.ssa(self.build, self.fresh, where)
                 rows = self.sizes.counts.get(ssa)
-                _check_declared(info, part, where, None if rows is None else rows.dim)
+                check_declared(info, part, where, None if rows is None else rows.dim)
                 self.build.output(name, ssa)
                 values.append(ssa)
                 names.append(name)
@@ -563,35 +573,6 @@ def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
     return UserError(
         message, where=describe(proto), expected=error.expected, found=error.found, hint=error.hint
     )
-
-
-def _check_declared(
-    info: onnx.ValueInfoProto, value: OnnxValue, where: str, padded: int | None = None
-) -> None:
-    """Warn of a wrong declared shape. Raises UserError on another element type.
-
-    Args:
-        padded: a dim whose size depends on data.
-    """
-    if info.type.WhichOneof("value") is None:
-        return
-    listed, type_ = held_type(info.type, where)
-    if listed:  # its tensors may differ in shape
-        type_.tensor_type.ClearField("shape")
-    declared = type_.tensor_type
-    if declared.elem_type and element_of_number(declared.elem_type, where) != value.element:
-        expected = element_of_number(declared.elem_type, where)
-        raise UserError(
-            "declared with another element type",
-            where=where,
-            expected=expected,
-            found=value.element,
-        )
-    dims = declared_dims(onnx.ValueInfoProto(type=type_))
-    if dims is not None and padded is not None:
-        dims = tuple(None if k == padded else n for k, n in enumerate(dims))
-    if not is_symbolic(value.shape) and not fits(dims, value.shape):
-        warn(f"declared with dims {shown(dims)}, it has {list(value.shape)}", where)
 
 
 __all__ = ["CallContext", "Env", "Importer", "NodeOutcome", "import_onnx"]

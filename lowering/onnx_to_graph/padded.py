@@ -276,8 +276,10 @@ def _points(reading: Reading, shape: Sequence[int]) -> int | None:
         return None
     (dim,) = dims
     for k in range(len(node)):
+        if not node.has(k) or k in given:
+            continue
         own = dim - (len(shape) - reading.rank(k))
-        if node.has(k) and k not in given and own >= 0 and node.shape(k)[own] != 1:
+        if own >= 0 and node.shape(k)[own] != 1:
             return None
     return dim
 

@@ -209,38 +209,44 @@ def _gather_nd(reading: Reading) -> Ready:
     return Ready(reading.with_operands({1: OnnxValue.of_ssa("", index)}), dims=[found])
 
 
-def _scatter(reading: Reading) -> Ready | None:
+def _scatter(reading: Reading) -> Ready:
     """What comes from padding goes into one more row, which no one reads."""
     node, build, given = reading.node, reading.build, reading.given
-    if not {1, 2} & set(given):  # only what is written to is padded, and it stays so
-        nd = node.op_type == "ScatterND" and given[0].dim >= node.shape(1)[-1]
-        return Ready(node, dims=[given[0]]) if nd else None
-    rows = given.get(1, given.get(2))
-    assert rows is not None
-    last = node.op_type == "ScatterND" and rows.dim >= reading.rank(1) - 1
-    if 0 in given or last or any(r.dim != rows.dim for r in given.values()):
+    nd, shape, mine = node.op_type == "ScatterND", node.shape(0), reading.given.get(0)
+    axis = 0 if nd else node.axis(node.int("axis", 0), reading.rank(0))
+    sources = {k: rows for k, rows in given.items() if k}
+    if nd and mine is not None and mine.dim >= node.shape(1)[-1]:
+        if sources:
+            raise reading.unfit()
+        return Ready(node, dims=[mine])
+    ends = {rows.dim for rows in sources.values()}
+    if len(ends) > 1 or (nd and ends and max(ends) >= reading.rank(1) - 1):
         raise reading.unfit()
-    k = 1 if 1 in given else 2
-    inside = _rows_inside(reading, k, node.shape(1), rows)
-    axis = 0 if node.op_type == "ScatterND" else node.axis(node.int("axis", 0), reading.rank(0))
-    shape, x, index = node.shape(0), node[0], node.cast(node[1], i64)
-    row = [1 if j == axis else n for j, n in enumerate(shape)]
+    chosen = range(node.shape(1)[-1]) if nd else [axis]  # the dims that indices are of
+    dims = [reading.dims(0)[d] for d in chosen]
+    limits, past, beyond = (
+        build.expand(reading.vector(v), node.shape(1))
+        for v in (
+            dims,
+            [shape[d] + 1 for d in chosen],
+            [shape[d] if d == axis else 0 for d in chosen],
+        )
+    )
+    index = _counted(reading, 1, limits, past)
+    if not sources:
+        changed = {1: OnnxValue.of_ssa("", index)}
+        return Ready(reading.with_operands(changed), dims=[mine])
+    k, rows = next(iter(sources.items()))
+    index = build.where(_rows_inside(reading, k, node.shape(1), rows), index, beyond)
+    x, row = node[0], [1 if j == axis else n for j, n in enumerate(shape)]
     more = build.concat(x, build.expand(node.scalar(0, element_of(x)), row), axis=axis)
-    if node.op_type == "ScatterND":
-        sizes = node.data(np.asarray(shape[: node.shape(1)[-1]], np.int64), "sizes")
-        beyond = node.data(np.asarray([shape[0], *[0] * (node.shape(1)[-1] - 1)], np.int64), "row")
-        sizes, beyond = (build.expand(v, node.shape(1)) for v in (sizes, beyond))
-    else:
-        sizes = beyond = node.literal(shape[axis], index)
-    index = build.where(build.less(index, node.literal(0, index)), build.add(index, sizes), index)
-    index = build.where(inside, index, beyond)
     changed = {0: OnnxValue.of_ssa("", more), 1: OnnxValue.of_ssa("", index)}
     zeros, ones = [0] * len(shape), [1] * len(shape)
 
     def without_row(y: SSAValue) -> SSAValue:
         return build.slice(y, starts=zeros, sizes=list(shape), steps=ones)
 
-    return Ready(reading.with_operands(changed), dims=[None], finish=without_row)
+    return Ready(reading.with_operands(changed), dims=[mine], finish=without_row)
 
 
 def _rows_inside(reading: Reading, k: int, shape: Any, rows: PaddedDim) -> SSAValue:

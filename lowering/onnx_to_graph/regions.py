@@ -27,7 +27,7 @@ from .node import OnnxNode
 from .padded import PaddedDim, same_count
 from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
-from .value_ranges import EACH, ValueRange, range_of
+from .value_ranges import EACH, ValueRange, by_inputs_alone, range_of
 from .values import OnnxValue
 
 # A loop of fewer iterations, whose number is known, becomes one program. Elementwise ops are fused
@@ -282,7 +282,11 @@ class SubgraphBody:
             count = self.body.capture(next(known, rows.count))
             own.counts[inside] = PaddedDim(rows.dim, count)
             self._note(rows.count, count)
-        small = math.prod(shape_of(value)) <= EACH and not is_float(element_of(value))
+        if is_float(element_of(value)):
+            return
+        small = math.prod(shape_of(value)) <= EACH
         numbers = range_of(value, outer.ranges) if small else None
+        if numbers is None and not by_inputs_alone(value, outer.ranges):
+            numbers = ValueRange.of(-math.inf, math.inf)
         if numbers is not None:
             own.ranges[inside] = numbers

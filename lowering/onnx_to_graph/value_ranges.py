@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import i8, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.dims import is_symbolic
-from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp
+from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.types import Array, element_of, is_bool, is_float, is_signed_int, shape_of
 
 # Larger values have one range for all elements.
@@ -53,6 +53,28 @@ class ValueRange:
 Facts: TypeAlias = "Mapping[SSAValue, ValueRange]"
 
 
+def by_inputs_alone(value: SSAValue | None, facts: Facts) -> bool:
+    """Whether integer inputs of the program, and constants, decide a value."""
+    waiting: list[SSAValue] = [] if value is None else [value]
+    seen: set[SSAValue] = set()
+    reads = False
+    while waiting:
+        v = waiting.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        op = v.owner
+        if isinstance(op, Block):
+            if v in facts or is_float(element_of(v)):  # of a body, or data
+                return False
+            reads = True
+        elif isinstance(op, OpaqueOp) or (op.regions and op.name != "graph.constant"):
+            return False
+        elif not isinstance(op, ConstantOp | WeightOp):
+            waiting += op.operands
+    return reads
+
+
 def range_of(value: SSAValue, facts: Facts, depth: int = 0) -> ValueRange | None:
     """The numbers that a value's elements lie between; None where nothing bounds them.
 
@@ -61,11 +83,11 @@ def range_of(value: SSAValue, facts: Facts, depth: int = 0) -> ValueRange | None
     """
     if value in facts:
         return facts[value]
-    if is_bool(element_of(value)):
-        return ValueRange.of(0, 1)
     op = value.owner
     found = _of_op(op, value, facts, depth + 1) if isinstance(op, Operation) else None
     if found is None:
+        if is_bool(element_of(value)):
+            return ValueRange.of(0, 1)
         bytes_ = _BYTES.get(str(element_of(value)))
         return None if bytes_ is None else ValueRange.of(*bytes_)
     return found.all() if found.low.size > EACH else found
@@ -231,9 +253,25 @@ def _extremum(function: Callable[..., Array]) -> _Rule:
 
 
 def _where(op: GraphOp, given: list[ValueRange]) -> ValueRange:
+    asked, a, b = given
+    always, never = asked.low == 1, asked.high == 0
     return ValueRange(
-        np.minimum(given[1].low, given[2].low), np.maximum(given[1].high, given[2].high)
+        np.where(always, a.low, np.where(never, b.low, np.minimum(a.low, b.low))),
+        np.where(always, a.high, np.where(never, b.high, np.maximum(a.high, b.high))),
     )
+
+
+def _compared(
+    always: Callable[[ValueRange, ValueRange], Array],
+    ever: Callable[[ValueRange, ValueRange], Array],
+) -> _Rule:
+    """Of a comparison: 1 where it holds for all numbers of both ranges, 0 where for none."""
+
+    def rule(op: GraphOp, given: list[ValueRange]) -> ValueRange:
+        a, b = given
+        return ValueRange(always(a, b).astype(np.float64), ever(a, b).astype(np.float64))
+
+    return rule
 
 
 _RULES: dict[str, _Rule] = {
@@ -258,6 +296,14 @@ _RULES: dict[str, _Rule] = {
     "graph.relu": _rising(lambda a: np.maximum(a, 0)),
     "graph.cast": _cast,
     "graph.where": _where,
+    "graph.equal": _compared(
+        lambda a, b: (a.low == a.high) & (b.low == b.high) & (a.low == b.low),
+        lambda a, b: (a.low <= b.high) & (b.low <= a.high),
+    ),
+    "graph.less": _compared(lambda a, b: a.high < b.low, lambda a, b: a.low < b.high),
+    "graph.less_equal": _compared(lambda a, b: a.high <= b.low, lambda a, b: a.low <= b.high),
+    "graph.greater": _compared(lambda a, b: a.low > b.high, lambda a, b: a.high > b.low),
+    "graph.greater_equal": _compared(lambda a, b: a.low >= b.high, lambda a, b: a.high >= b.low),
     "graph.reduce_sum": _sum,
     "graph.reduce_max": _extremum(np.max),
     "graph.reduce_min": _extremum(np.min),
@@ -270,4 +316,4 @@ _MADE: dict[str, Callable[[GraphOp], ValueRange]] = {
     ),
 }
 
-__all__ = ["EACH", "Facts", "ValueRange", "range_of"]
+__all__ = ["EACH", "Facts", "ValueRange", "by_inputs_alone", "range_of"]

@@ -81,6 +81,25 @@ def test_rows_are_those_of_onnxruntime(name: str) -> None:
                 np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("classes", [0, 2])
+@pytest.mark.parametrize("boxes", [0, 3])
+def test_no_boxes_or_classes_give_no_rows(boxes: int, classes: int) -> None:
+    text = f"g (float[1, {boxes}, 4] b, float[1, {classes}, {boxes}] s) => (int64[n, 3] k) {{"
+    session = isoform.compile(import_onnx(parsed(text + BOXES + "}")), threads=1, effort="quick")
+    feeds = {"b": np.zeros((1, boxes, 4)), "s": np.ones((1, classes, boxes))}
+    found = session(**{name: a.astype(np.float32) for name, a in feeds.items()})["k"]
+    assert found.tolist() == [[0, c, k] for c in range(classes) for k in range(boxes)]
+
+
+@pytest.mark.parametrize("shape", [[0], [0, 3]])
+def test_nothing_of_nothing_is_gathered(shape: list[int]) -> None:
+    text = f"g (float{shape} x, int64[0, 2] i) => (float[a, b] y) {{ y = Gather(x, i) }}"
+    model = parsed(text if len(shape) == 1 else text.replace("[a, b]", "[a, b, c]"))
+    session = isoform.compile(import_onnx(model), threads=1, effort="quick")
+    found = session(x=np.zeros(shape, np.float32), i=np.zeros((0, 2), np.int64))["y"]
+    assert found.shape == (0, 2, *shape[1:])
+
+
 def test_boxes_by_their_centres() -> None:
     model = parsed(MODELS["boxes"])
     node = next(n for n in model.graph.node if n.op_type == "NonMaxSuppression")

@@ -50,6 +50,20 @@ OF_ROWS = {
     "all of them": ("float[n]", "w = Slice(v, naughts, far, naughts) y = Add(v, w)"),
     "two at most": ("float[n]", "s = Shape(v) c = Concat <axis = 0> (two, s) m = ReduceMin(c) "
                     "u, i = TopK(v, m) y = Slice(u, naughts, far)"),
+    "written to": ("float[n]", "z = Mul(v, v) b = Greater(v, single_half) i = NonZero(b) "
+                   "j = Squeeze(i, naughts) w = Compress(v, b) l = Size(v) f = Sub(j, l) "
+                   "z2 = ScatterElements <axis = 0> (z, f, w) y = Neg(z2)"),
+    "written to by tuples": ("float[n]", "z = Mul(v, v) b = Greater(v, single_half) "
+                             "i = NonZero(b) j = Transpose(i) w = Compress(v, b) "
+                             'y = ScatterND <reduction = "add"> (z, j, w)'),
+    "columns written to": ("float[n,2]", "c = Concat <axis = 0> (minus1, one) u = Reshape(v, c) "
+                           "z = Concat <axis = 1> (u, u) l = Cast <to = 7> (u) "
+                           "o = Sub(l, l) n = Neg(u) "
+                           "y = ScatterElements <axis = 1> (z, o, n)"),
+    "a dim or -1": ("float[n,2]", "c = Concat <axis = 0> (minus1, one) u = Reshape(v, c) "
+                    "s = Shape(v) f = Concat <axis = 0> (s, two) t2 = Mul(two, minus1) "
+                    "h = Concat <axis = 0> (minus1, minus1) e = Equal(f, h) "
+                    "o = Concat <axis = 0> (one, one) g = Where(e, o, f) y = Expand(u, g)"),
     "a centre": ("float[n]", "u = ReduceMean(v) y = Sub(v, u)"),
 }  # fmt: skip
 OF_COUNTS = {
@@ -115,6 +129,49 @@ def test_a_place_beyond_the_rows_is_one_line() -> None:
     with pytest.raises(UserError, match="is out of range") as error:
         session(x=X)
     assert "\n" not in str(error.value)
+
+
+def test_a_place_to_write_to_beyond_the_rows_is_one_line() -> None:
+    """What comes from padding goes behind the last row; what the model writes there may not."""
+    text = f"""{KEPT} b = Greater(v, single_half) i = NonZero(b) j = Squeeze(i, naughts)
+        w = Compress(v, b) o = Sub(j, j) l = Add(o, five)
+        y = ScatterElements <axis = 0> (v, l, w)"""
+    session = isoform.compile(import_onnx(parsed("float[n]", text)), threads=1, effort="quick")
+    for x in (X, np.abs(X)):
+        with pytest.raises(UserError, match="is out of range"):
+            session(x=x)
+
+
+BAGS = """g (float[9, 2] x, int64[4] starts) => (float[m, 2] y)
+    <int64[1] nine = {9}, int64 zero = {0}, int64 one = {1}, int64[1] front = {0},
+     int64[1] minus = {-1}, int64 three = {3}, bool on = {1}, float[1, 2] none = {-1, -2}> {
+    ends = Concat <axis = 0> (starts, nine)
+    made = SequenceEmpty()
+    last, rows = Loop("", on, zero, made) <body = b (int64 k, bool c, int64 j, seq(float[n, 2]) s)
+        => (bool d, int64 next, seq(float[n, 2]) t) {
+        a = Reshape(j, minus) b = Add(a, one) e = Add(b, one)
+        start = Slice(ends, a, b) end = Slice(ends, b, e)
+        same = Equal(start, end)
+        row = If(same) <then_branch = p () => (float[1, 2] r) { r = Identity(none) },
+            else_branch = q () => (float[1, 2] r2) {
+                part = Slice(x, start, end) r2 = ReduceSum (part, front) }>
+        t = SequenceInsert(s, row) next = Add(j, one) d = LessOrEqual(next, three) }>
+    y = ConcatFromSequence <axis = 0> (rows)
+}"""
+
+
+def test_bags_between_places_that_an_input_gives_are_summed() -> None:
+    """As torch exports EmbeddingBag: places of an inner graph, which name no input, are bounded."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> {BAGS}')
+    model.graph.node[2].input[0] = ""
+    program = import_onnx(model)
+    session = isoform.compile(program, threads=1, effort="quick")
+    x = np.random.default_rng(0).standard_normal((9, 2)).astype(np.float32)
+    for starts in ([0, 2, 4, 8], [0, 0, 9, 9], [3, 3, 3, 3], [0, 7, 2, 5]):
+        feeds = {"x": x, "starts": np.array(starts)}
+        wanted = run_plain(model, feeds)["y"]
+        np.testing.assert_allclose(session(**feeds)["y"], wanted, rtol=1e-5)
+        np.testing.assert_allclose(reference.run(program, feeds)["y"], wanted, rtol=1e-5)
 
 
 def test_a_size_that_nothing_bounds_is_one_line() -> None:

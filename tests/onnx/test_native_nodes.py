@@ -1,6 +1,7 @@
 """Kept nodes that loop nests run compute what onnxruntime does, for random attributes."""
 
-import importlib
+import importlib.util
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,13 @@ from isoform.dialects.errors import UserError
 from isoform.lowering.node_to_nest import table
 from isoform.lowering.node_to_nest.node import KeptNode
 
-FAMILIES = ("elementwise", "indexing", "layers", "pools", "reductions", "sampling")
-GENERATORS: Mapping[str, Generator] = {
-    op: generator
-    for family in FAMILIES
-    for op, generator in importlib.import_module(
-        f"support.random_nodes.{family}"
-    ).GENERATORS.items()
-}
-NATIVE = [op for op in GENERATORS if op in table.TABLE]
-MANY = 2000
-"""Settings of each op; `-m slow` draws them all, once."""
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fuzz_nodes.py"
+_spec = importlib.util.spec_from_file_location("fuzz_nodes", SCRIPT)
+assert _spec is not None and _spec.loader is not None
+fuzz_nodes = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fuzz_nodes)
+GENERATORS: Mapping[str, Generator] = fuzz_nodes.generators()
+NATIVE = list(GENERATORS)
 
 
 def failures(op: str, seeds: range) -> list[str]:
@@ -45,14 +42,19 @@ def test_a_node_that_nests_run_computes_what_onnxruntime_does(op: str) -> None:
     assert failures(op, range(40, 44)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("op", NATIVE)
-def test_many_nodes_that_nests_run_agree(op: str) -> None:
-    assert failures(op, range(1000, 1000 + MANY)) == []
+def test_a_campaign_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    rows = [{"op": "TopK", "k": k, "verdict": "agrees"} for k in range(25)]
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + '{"op": "To')
+    known = fuzz_nodes.read_log(log)
+    assert fuzz_nodes.tasks(["TopK", "Det"], 40, known) == [
+        ("Det", 0, 20), ("TopK", 20, 20), ("Det", 20, 20),
+    ]  # fmt: skip
+    assert "| TopK | 25 | 25 | 0 | 0 | 0 |" in fuzz_nodes.table(known)
 
 
 def test_no_generated_op_is_left_to_the_host() -> None:
-    for op in NATIVE:
+    for op in table.TABLE.keys() & set(NATIVE):
         for seed in range(6):
             check = check_model(imported(GENERATORS[op](Draw(seed))))
             assert check.totals["opaque"] == 0, (op, seed, str(GENERATORS[op](Draw(seed))))

@@ -56,7 +56,8 @@ def lower_gather(op: CallOp, isa: Isa) -> list[KernelCall]:
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         table, positions, alarm, out = pointers
         if size == 0:  # every index is invalid, and there is no row to read
-            b.store(b.value(1, I64), alarm)
+            if outer * count:
+                b.store(b.value(1, I64), alarm)
             return
         with b.loop(low, high) as item:
             before, number = b.split(item, count)

@@ -17,7 +17,10 @@ _ORDERED = {"TopK", "ArgMax", "ArgMin", "ScatterElements", "ScatterND"}
 _ABOVE = {"MaxPool", "MaxRoiPool"}
 # Sums of infinities are a number in one order of adding and NaN in another; positions and what a
 # cast does to them are left open.
-_FINITE = {"Cast", "CastLike", "Mod", "DeformConv", "Det", "GridSample", "Col2Im", "RoiAlign"}
+_FINITE = {
+    "Cast", "CastLike", "Mod", "DeformConv", "Det", "GridSample", "Col2Im", "RoiAlign", "DFT",
+    "STFT", "LSTM", "GRU", "RNN",
+}  # fmt: skip
 _SPECIAL = {"ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 
 # Ops whose operands are of one shape, or broadcast.
@@ -36,6 +39,14 @@ _BATCHES: dict[str, Sequence[Sequence[tuple[int, int]]]] = {
     "MaxPool": [[(0, 0)]],
     "Col2Im": [[(0, 0)]],
     "ReverseSequence": [[(0, 2)]],
+    "NonZero": [[(0, 0)], [(0, 1)]],
+    "Unique": [[(0, 0)]],
+    "Compress": [[(1, 0)]],
+    "NonMaxSuppression": [[(0, 1), (1, 2)], [(1, 1)]],
+    "DFT": [[(0, 0)]],
+    "STFT": [[(0, 0)]],
+    "GatherND": [[(1, 0)]],
+    "TensorScatter": [[(0, 1), (1, 1)]],
 }  # fmt: skip
 
 

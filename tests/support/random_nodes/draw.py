@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -36,6 +37,7 @@ class Sample:
     constants: Sequence[int] = ()  # operands that must be initialisers
     domain: str = ""
     tolerance: float = 1e-4  # relative to the greatest magnitude; for 2-byte floats 100 times that
+    computed: Sequence[int] = ()  # operands that a node before this one makes: no inputs
 
     def model(self, given: Sequence[int] = ()) -> onnx.ModelProto:
         """A model of this node; its operands in `given` and `constants` are initialisers."""
@@ -44,28 +46,46 @@ class Sample:
         node = helper.make_node(
             self.op_type, names, results, "n", domain=self.domain, **self.attributes
         )
+        moved = [k for k in self.computed if k not in given]
+        nodes = [helper.make_node("Gather", [f"x{k}", f"r{k}"], [f"c{k}"], axis=0) for k in moved]
+        for k in moved:
+            node.input[k] = f"c{k}"
         fixed = {*given, *self.constants}
         inputs = [
             helper.make_tensor_value_info(f"x{k}", to_proto(a).data_type, a.shape)
             for k, a in enumerate(self.inputs)
             if a is not None and k not in fixed
         ]
+        inputs += [
+            helper.make_tensor_value_info(f"r{k}", onnx.TensorProto.INT64, r.shape)
+            for k, r in self.rows.items()
+            if k in moved
+        ]
         outputs = [onnx.ValueInfoProto(name=name) for name in results if name]
         weights = [
             to_proto(a, f"x{k}") for k, a in enumerate(self.inputs) if a is not None and k in fixed
         ]
-        graph = helper.make_graph([node], "g", inputs, outputs, weights)
+        graph = helper.make_graph([*nodes, node], "g", inputs, outputs, weights)
         opsets = [helper.make_opsetid("", self.opset if not self.domain else 18)]
         if self.domain:
             opsets.append(helper.make_opsetid(self.domain, self.opset))
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
     @property
+    def rows(self) -> dict[int, Array]:
+        """All rows of each computed operand, in order."""
+        arrays = {k: self.inputs[k] for k in self.computed}
+        return {k: np.arange(len(a)) for k, a in arrays.items() if a is not None}
+
+    @property
     def feeds(self) -> dict[str, Array]:
         return {
-            f"x{k}": a
-            for k, a in enumerate(self.inputs)
-            if a is not None and k not in self.constants
+            **{f"r{k}": rows for k, rows in self.rows.items()},
+            **{
+                f"x{k}": a
+                for k, a in enumerate(self.inputs)
+                if a is not None and k not in self.constants
+            },
         }
 
     def __str__(self) -> str:
@@ -73,6 +93,16 @@ class Sample:
         given = {k: v if not hasattr(v, "node") else "graph" for k, v in self.attributes.items()}
         text = f"{self.op_type}-{self.opset} {shapes} {given}"
         return re.sub(r"\s+", " ", text)[:600]
+
+
+@cache
+def versions_of(op_type: str, domain: str) -> list[int]:
+    """The opsets in which an op has another meaning than before."""
+    return sorted(
+        s.since_version
+        for s in onnx.defs.get_all_schemas_with_history()
+        if s.name == op_type and s.domain == domain and not s.deprecated
+    )
 
 
 class Draw:
@@ -110,11 +140,7 @@ class Draw:
 
     def opset(self, op_type: str, first: int = 7, domain: str = "") -> int:
         """An opset in which the op has one of its meanings, each meaning as likely."""
-        versions = sorted(
-            s.since_version
-            for s in onnx.defs.get_all_schemas_with_history()
-            if s.name == op_type and s.domain == domain and not s.deprecated
-        )
+        versions = list(versions_of(op_type, domain))
         newest = NEWEST if domain == "" else max(versions)
         versions = [v for v in versions if v <= newest]
         start = self.pick(versions)

@@ -30,8 +30,9 @@ def by_onnxruntime(sample: Sample) -> Arrays:
     """All results by name, computed without optimisation. Raises NoKernel."""
     batch_first = sample.attributes.get("layout") == 1
     sample = unsigned_weights(batch_second(sample) if batch_first else sample)
+    model, feeds = sample.model(), sample.feeds
     try:
-        found = run_plain(sample.model(), sample.feeds)
+        found = run_plain(model, feeds)
     except Exception as error:  # every kind of refusal has its own class there
         raise NoKernel(str(error)) from error
     if batch_first:

@@ -21,7 +21,7 @@ def recurrent(op_type: str, gates: int, functions: int) -> Generator:
     """Any direction, lengths, clip, activations with parameters, peepholes, coupled gates."""
 
     def draw(d: Draw) -> Sample:
-        steps, batch, size, hidden = d.int(1, 5), d.int(1, 3), d.int(1, 4), d.int(1, 4)
+        steps, batch, size, hidden = d.int(1, 5), d.int(1, 3), d.size(1, 4), d.size(1, 4)
         dtype = "float32"
         direction = d.pick(["forward", "reverse", "bidirectional"])
         ways = 2 if direction == "bidirectional" else 1

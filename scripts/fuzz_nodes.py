@@ -1,0 +1,157 @@
+"""Random settings of every op that loop nests run, against onnxruntime. Resumable.
+
+python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl          every op, in turns
+python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl TopK     one op
+python scripts/fuzz_nodes.py --log nodes.jsonl --table               what the log says, by op
+
+A setting is a node of drawn attributes, shapes, dtypes and numbers (`tests/support/random_nodes`),
+with corners: NaN, infinities, ties, dims of no elements. Setting K of an op is one node for ever;
+settings that the log has are not run again. Exit status 1 if anything differs or crashed.
+
+Verdicts: agrees; no kernel (onnxruntime refuses); refused (one line of ours); differs; crash; hang.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from isoform.dialects.executor import LocalExecutor, LostError
+
+ROOT = Path(__file__).resolve().parents[1]
+FAMILIES = (
+    "elementwise", "indexing", "layers", "pools", "reductions", "sampling", "recurrent", "counted",
+    "transforms",
+)  # fmt: skip
+# In families of other ops, too: what is run here.
+BESIDE = ("Gather", "GatherElements", "GatherND", "OneHot")
+BAD = ("differs", "crash", "hang")
+CHUNK = 20  # settings that one task runs
+Task = tuple[str, int, int]
+Row = dict[str, Any]
+
+
+def generators() -> Mapping[str, Any]:
+    """What draws a node, by op: those that nests run, and those whose results data size."""
+    from isoform.lowering.node_to_nest import table
+
+    sys.path.insert(0, str(ROOT / "tests"))
+    found: dict[str, Any] = {}
+    for family in FAMILIES:
+        module = importlib.import_module(f"support.random_nodes.{family}")
+        own = family in ("recurrent", "counted", "transforms")
+        for op, generator in module.GENERATORS.items():
+            if own or op in table.TABLE or op in BESIDE:
+                found[op] = generator
+    return found
+
+
+def work(task: Task) -> list[Row]:
+    """The verdicts on settings of one op, in a process of the executor."""
+    op, first, count = task
+    draw = generators()[op]
+    corners, draws, judge = (
+        importlib.import_module(f"support.random_nodes.{name}")
+        for name in ("corners", "draw", "judge")
+    )
+    rows: list[Row] = []
+    for k in range(first, first + count):
+        sample = corners.cornered(draw)(draws.Draw(k))
+        try:
+            found = judge.verdict(sample, "compiled")
+        except Exception as error:  # noqa: BLE001 - a crash is what is looked for
+            found = f"crash: {type(error).__name__}: {error}"
+        kind, _, detail = found.partition(": ")
+        detail = f"{detail} ({sample})" if kind in (*BAD, "refused") else ""
+        rows.append({"op": op, "k": k, "verdict": kind, "detail": detail[:900]})
+    return rows
+
+
+def read_log(path: Path) -> dict[tuple[str, int], Row]:
+    """Rows by op and setting; a line that was cut short is left out."""
+    rows: dict[tuple[str, int], Row] = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        rows[row["op"], row["k"]] = row
+    return rows
+
+
+def tasks(ops: Sequence[str], count: int, rows: Mapping[tuple[str, int], Row]) -> list[Task]:
+    """What is left: chunks of all ops in turns."""
+    found: list[Task] = []
+    for first in range(0, count, CHUNK):
+        chunk = range(first, min(first + CHUNK, count))
+        for op in ops:
+            if any((op, k) not in rows for k in chunk):
+                found.append((op, first, len(chunk)))
+    return found
+
+
+def table(rows: Mapping[tuple[str, int], Row]) -> str:
+    """A row for each op."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows.values():
+        counts.setdefault(row["op"], Counter())[row["verdict"]] += 1
+    lines = [
+        "| op | settings | agrees | no kernel | refused | differs |",
+        "|---|---|---|---|---|---|",
+    ]
+    for op, found in counts.items():
+        bad = sum(found[kind] for kind in BAD)
+        cells = [op, found.total(), found["agrees"], found["no kernel"], found["refused"], bad]
+        lines.append(f"| {' | '.join(str(c) for c in cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run as the command line says; return the exit status."""
+    parser = argparse.ArgumentParser(description="Random settings of nodes.")
+    parser.add_argument("--count", type=int, default=2000, help="settings of each op")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for twenty settings")
+    parser.add_argument("--log", type=Path, default=Path("nodes.jsonl"))
+    parser.add_argument("--table", action="store_true", help="print the log as a table")
+    parser.add_argument("ops", nargs="*", metavar="OP")
+    asked = parser.parse_args()
+    rows = read_log(asked.log)
+    if asked.table:
+        print(table(rows))
+        return 0
+    known = generators()
+    unknown = [op for op in asked.ops if op not in known]
+    if unknown:
+        print(f"no generator for {', '.join(unknown)}; there are {', '.join(known)}")
+        return 1
+    left = tasks(asked.ops or list(known), asked.count, rows)
+    with asked.log.open("a") as log:
+
+        def tell(number: int, found: list[Row]) -> None:
+            for row in found:
+                rows[row["op"], row["k"]] = row
+                print(json.dumps(row), file=log, flush=True)
+                if row["verdict"] in (*BAD, "refused"):
+                    print(f"{row['op']} {row['k']}: {row['verdict']}: {row['detail']}", flush=True)
+
+        def lost(number: int, error: LostError) -> None:
+            op, first, count = left[number]
+            kind = "hang" if str(error) == "late" else "crash"
+            rows = [{"op": op, "k": k, "verdict": kind} for k in range(first, first + count)]
+            tell(number, [{**row, "detail": "the process was lost"} for row in rows])
+
+        LocalExecutor(asked.jobs, here=False, limit=asked.limit).run(work, left, tell, lost)
+    counts = Counter(row["verdict"] for row in rows.values())
+    print(f"{len(rows)} settings: " + ", ".join(f"{n} {k}" for k, n in counts.most_common()))
+    return 1 if any(counts[k] for k in BAD) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
