@@ -103,8 +103,9 @@ def passes() -> str:
     parts = ["# Passes", "As `isoform-opt -p NAME{option=value}` takes them."]
     for name, load in sorted(PASSES):
         found = load()
-        parts.append(f"## {name}\n\n```text\n{inspect.getdoc(found) or ''}\n```")
-        options = [f for f in getattr(found, "__dataclass_fields__", {}).values() if f.init]
+        parts.append(f"## {name}\n\n{_as_markdown(inspect.getdoc(found) or '')}")
+        fields = getattr(found, "__dataclass_fields__", {}).values()
+        options = [f for f in fields if f.init and f.name != "name"]
         shown = [f"`{f.name.replace('_', '-')}`" for f in options]
         if shown:
             parts.append(f"Options: {', '.join(shown)}.")
@@ -119,7 +120,8 @@ def ops() -> str:
     for name, load in DIALECTS:
         parts.append(f"## {name}")
         for op in sorted(load().operations, key=lambda one: one.name):
-            parts.append(f"### {op.name}\n\n```text\n{inspect.getdoc(op) or ''}\n{_shape(op)}\n```")
+            parts.append(f"### {op.name}\n\n{_as_markdown(inspect.getdoc(op) or '')}")
+            parts.append(_shape(op))
     return "\n\n".join(parts) + "\n"
 
 
@@ -131,7 +133,23 @@ def _shape(op: Any) -> str:
         "properties": list(found.properties),
         "results": [name for name, _ in found.results],
     }
-    return "\n".join(f"{what}: {', '.join(names)}" for what, names in rows.items() if names)
+    shown = {what: ", ".join(f"`{name}`" for name in names) for what, names in rows.items()}
+    return "; ".join(f"{what} {names}" for what, names in shown.items() if names)
+
+
+def _as_markdown(text: str) -> str:
+    """A docstring on a page: its prose flows, what is indented is code.
+
+    Outside of code no name becomes markup.
+    """
+    lines = text.splitlines()
+    return "\n".join(line if line.startswith("    ") else _plain(line) for line in lines)
+
+
+def _plain(line: str) -> str:
+    parts = line.split("`")
+    parts[::2] = [re.sub(r"([*_<\[])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 def schemas() -> str:

@@ -34,6 +34,8 @@ class CalmBlock:
         """Hear what is being done, as `STAGE: what`."""
         stage, _, rest = one_line(text).partition(": ")
         self.stage, self.looks_at = stage, rest
+        if rest.startswith("up to "):  # the time that a search may take
+            self.stage, self.looks_at = f"{stage}, {rest}", ""
         if best:
             self.best = f"{rest.removeprefix('kept: ')} ({stage.removeprefix('search ')})"
 

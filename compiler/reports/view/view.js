@@ -137,7 +137,7 @@ function showLevel(level) {
     const graph = data.levels[level][side], box = $(side), key = `${level} ${side}`;
     const caption = box.parentElement.querySelector("figcaption");
     const seconds = graph ? graph.nodes.reduce((sum, node) => sum + (node.seconds || 0), 0) : 0;
-    const told = graph ? `${graph.nodes.length} nodes, ${milliseconds(seconds)} ${level === "kernel" ? "modelled" : "modelled, op by op"}` : "";
+    const told = graph ? `${graph.nodes.length} nodes, ${milliseconds(seconds)} ${level === "kernel" ? "modelled" : "op by op"}` : "";
     caption.replaceChildren(make("b", side === "before" ? "Before" : "After"), make("span", told));
     if (graph === null) {
       state.panes[side] = null;
