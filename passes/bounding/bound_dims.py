@@ -16,6 +16,7 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.context import WeightContext
 from ...dialects.dims_attr import DimsAttr
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.extent_text import guard_text
 from ...dialects.floats import ROUNDING, Floats
 from ...dialects.graph import GraphOp
 from ...dialects.program import input_names_of, main_of, named, return_of, where
@@ -102,7 +103,7 @@ def bound(
     _check(symbols_of(main), sizes)
     broken = shape_env(main).broken(sizes)
     if broken is not None:
-        raise NotBounded(f"at the bounds the guard {broken} does not hold")
+        raise NotBounded(f"at the bounds the guard {guard_text(broken)} does not hold")
     names, build = input_names_of(main), GraphBuilder()
     padding = Padding(build, sizes, list(bounds))
     values: dict[SSAValue, SSAValue] = {}

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import SSAValue
 
+from ...dialects.errors import UndecidedExtent
 from ...dialects.graph import GraphOp
 from ...dialects.types import element_of, is_float, shape_of
 from .moving import concat, reshape, slice_, split
@@ -33,7 +34,10 @@ def bounded_op(op: GraphOp, operands: Sequence[SSAValue], padding: Padding) -> S
     rule = RULES.get(op.name.removeprefix("graph."))
     if rule is None:
         raise reading.unfit("padding does not pass it")
-    found = rule(reading)
+    try:
+        found = rule(reading)
+    except UndecidedExtent as error:
+        raise reading.unfit(error.message) from error
     for value, dims in zip(found, reading.results, strict=True):
         if shape_of(value) != tuple(dim.size for dim in dims):
             raise reading.unfit("at the bound it gives another shape")

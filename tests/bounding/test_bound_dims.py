@@ -10,13 +10,18 @@ from support.bounding import compare
 
 from isoform.compiler.frontends.program_file import program_of
 from isoform.compiler.frontends.source import SourceText
+from isoform.compiler.opt import main as opt
+from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
+from isoform.passes.bounding import rules
+from isoform.passes.bounding.padding import NotBounded, PaddedOp
 
 # Arguments, body (`%y` is the result), bounds, sizes. `[n, 4]` stands for the type of these dims.
 PROGRAMS = {
     "sum": ("%x: [n, 4]", "%y = graph.reduce_sum %x {axes = [0]} : [1, 4]"),
     "product": ("%x: [3, n]", "%y = graph.reduce_prod %x {axes = [1], keep_dims = false} : [3]"),
-    "least": ("%x: [3, n]", "%y = graph.reduce_min %x {axes = [1]} : [3, 1]"),
+    "least": ("%x: [3, n]", """%a = graph.abs %x : [3, n]
+  %y = graph.reduce_min %a {axes = [1]} : [3, 1]"""),
     "mean": ("%x: [2, n, 3]", "%y = graph.reduce_mean %x {axes = [1, 2]} : [2, 1, 1]"),
     "mean-of-two": ("%x: [n, m]", "%y = graph.reduce_mean %x {axes = [0, 1]} : [1, 1]"),
     "softmax": ("%x: [2, n]", "%y = graph.softmax %x {axis = 1} : [2, n]"),
@@ -29,8 +34,8 @@ PROGRAMS = {
     "rows": ("%x: [n, 4], %w: [4, 3]", "%y = graph.matmul %x, %w : [n, 3]"),
     "summed": (
         "%x: [3, n], %z: [n, 2]",
-        """%a = graph.log %x : [3, n]
-  %b = graph.reciprocal %z : [n, 2]
+        """%a = graph.exp %x : [3, n]
+  %b = graph.exp %z : [n, 2]
   %y = graph.matmul %a, %b : [3, 2]""",
     ),
     "turned": (
@@ -185,3 +190,60 @@ def test_the_rows_that_count_are_as_without_padding(name: str) -> None:
     given, _, *more = PROGRAMS[name]
     bounds = {s: 7 - k for k, s in enumerate(symbols(" ".join((given, *more))))}
     assert compare(program(*PROGRAMS[name]), bounds) > 4
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("appended-garbage", "reduce_sum"), ("product", "reduce_prod"), ("least", "reduce_min"),
+        ("mean", "reduce_mean"), ("softmax", "softmax"), ("summed", "matmul"), ("pool", "max_pool"),
+        ("image", "conv"), ("padded", "pad"), ("taken", "gather"), ("positions", "iota"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_leaves_padding_is_found(
+    name: str, op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison is not blind: without its rule the op reads padding."""
+    monkeypatch.setitem(rules.RULES, op, PaddedOp.rebuilt)
+    given, _, *more = PROGRAMS[name]
+    bounds = dict.fromkeys(symbols(" ".join((given, *more))), 7)
+    with pytest.raises((AssertionError, UserError)):
+        compare(program(*PROGRAMS[name]), bounds)
+
+
+@pytest.mark.parametrize(("name", "fault"), [("joined", "concat"), ("appended-garbage", "zeros")])
+def test_a_fault_in_what_moves_is_found(
+    name: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fault == "concat":
+        monkeypatch.setitem(rules.RULES, "concat", PaddedOp.rebuilt)
+    else:  # exp leaves no zeros
+        monkeypatch.setattr(rules, "_KEEP_ZERO", ("exp",))
+    bounds = dict.fromkeys(symbols(PROGRAMS[name][0]), 7)
+    with pytest.raises((AssertionError, UserError)):
+        compare(program(*PROGRAMS[name]), bounds)
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        ('"n<=0"', "the guard n >= 1 does not hold"),
+        ('"n<=17"', "the guard n <= 16 does not hold"),
+        ('"m<=3"', "no symbolic dim 'm'"), ('"n"', "'n' gives no size and no bound"),
+    ],
+)  # fmt: skip
+def test_bounds_that_do_not_fit_are_one_line(
+    dims: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(str(program(*PROGRAMS["sum"]).module))
+    assert opt([str(path), "-p", f"bound-dims{{dims={dims}}}"]) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_what_may_be_larger_than_at_the_bound_is_refused() -> None:
+    body = "%y = graph.slice %x {starts = [0], sizes = [20 - n], steps = [1]} : [20 - n]"
+    with pytest.raises(NotBounded, match="20 - n may be larger"):
+        compare(program("%x: [20]", body, "%z: [n]"), {"n": 7})

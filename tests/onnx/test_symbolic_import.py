@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
-import onnx.backend.test.loader as node_cases
 import onnxruntime
 import pytest
 from support.random_onnx.model import random_model
+from support.symbolic_onnx import Shapes, cases, symbolic, with_symbols
 
 from isoform.compiler.api import compile
 from isoform.compiler.checks.verify_module import verify_module
@@ -25,19 +25,12 @@ from isoform.lowering.onnx_to_graph.loading import OnnxModel, load_model
 # The wheel computes what its cases expect with overflows and divisions by 0.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-Shapes = dict[str, tuple[int, ...]]
 # By default every so many of the wheel's cases; the slow test takes all.
 STEP = 12
 
 
 def parsed(text: str) -> OnnxModel:
     return load_model(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> {text}'))
-
-
-def symbolic(model: OnnxModel, shapes: Shapes) -> Program:
-    program, _ = imported(model, {}, None, shapes)
-    verify_module(program.module)
-    return program
 
 
 def guards(program: Program) -> list[str]:
@@ -201,32 +194,6 @@ def test_names_of_dims_that_are_expressions_or_no_names() -> None:
     assert guards(program) == []
     with pytest.raises(UserError, match="a dim of input 'b' has another size"):
         bound(program, shapes | {"b": (6, 2)})
-
-
-def cases() -> Iterator[tuple[str, onnx.ModelProto, Shapes]]:
-    """The wheel's node cases whose inputs are tensors with shapes."""
-    for case in node_cases.load_model_tests(kind="node"):
-        shapes: Shapes = {}
-        assert case.model is not None
-        for info in case.model.graph.input:
-            if not info.type.tensor_type.HasField("shape"):
-                break
-            shapes[info.name] = tuple(d.dim_value for d in info.type.tensor_type.shape.dim)
-        else:
-            yield case.name, case.model, shapes
-
-
-def with_symbols(proto: onnx.ModelProto) -> OnnxModel:
-    """A symbol for each size above 1; equal sizes have one symbol."""
-    changed = onnx.ModelProto()
-    changed.CopyFrom(proto)
-    for info in changed.graph.input:
-        for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_value > 1:
-                dim.dim_param = f"s{dim.dim_value}"
-    for info in changed.graph.output:
-        info.type.tensor_type.ClearField("shape")
-    return load_model(changed)
 
 
 def compare(proto: onnx.ModelProto, shapes: Shapes) -> int:
