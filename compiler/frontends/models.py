@@ -34,6 +34,7 @@ def load(
 ) -> Program:
     """Load a program: an `.onnx`, `.mlir` or (from torch.export) `.pt2` file, or `zoo:NAME`.
 
+    An `.mlir` or `.stablehlo` file that has ops of StableHLO, as jax.export writes it, is imported.
     `-` is standard input: IR text, whose weights are looked for in the working folder, or ONNX.
 
     An ONNX model whose shapes depend on what it is given (dims without a number that `shapes` does
@@ -168,6 +169,7 @@ def has_torch() -> bool:
 _READERS: dict[str, Callable[[Path, Shapes], Program]] = {
     ".onnx": _onnx,
     ".mlir": _mlir,
+    ".stablehlo": _mlir,
     ".pt2": _exported,
 }
 

@@ -27,6 +27,7 @@ from ...dialects.program import (
 )
 from ...dialects.types import Tensor, tensor_type, to_numpy
 from ...dialects.weights import Types, load_safetensors, require_type, save_safetensors
+from ...lowering.stablehlo_to_graph import is_stablehlo
 from ...passes.inline_calls import InlineCalls
 from ..checks.verify_module import verify_module
 from ..registry import make_context
@@ -63,11 +64,15 @@ def read_program(path: Path) -> Program:
 
 
 def program_of(source: SourceText, path: Path) -> Program:
-    """The program of a text; its weights are looked for beside `path`.
+    """The program of a text; its weights are looked for beside `path`. StableHLO is imported.
 
     Raises:
         UserError: as `read_program`.
     """
+    if is_stablehlo(source.text):
+        from ...lowering.stablehlo_to_graph.importer import import_text
+
+        return import_text(source.text, source.location, path.name)
     program = parse(source.text, source.name)
     side = weights_file(path, program)
     if side is not None:
