@@ -33,11 +33,11 @@ func.func @main(%a: tensor<4x16xi64>, %b: tensor<16x8xi64>) -> tensor<4x8xi64> {
 
 // -----
 
-// Products of float64, and of bytes in 32 bits if the right ones are weights, have kernels.
+// Products of float64, and of bytes in 32 bits, have kernels, by weights or by data.
 // CHECK-LABEL: func.func @main
 // CHECK: %y = kernel.gemm (%0 = %a, %1 = %b) {
 // CHECK: %z = kernel.gemm (%0 = %q, %1 = %w) {
-// CHECK: %u = kernel.loops (%0 = %q, %1 = %r) {
+// CHECK: %u = kernel.gemm (%0 = %q, %1 = %r) {
 func.func @main(%a: tensor<4x16xf64>, %b: tensor<16x8xf64>, %q: tensor<4x16xui8>, %r: tensor<16x8xi8>) -> (tensor<4x8xf64>, tensor<4x8xi32>, tensor<4x8xi32>) {
   %w = graph.weight @w : tensor<16x8xi8>
   %y = algebra.scope (m: 4, n: 8) sum (k: 16) %a[m, k] * %b[k, n] : tensor<4x8xf64>
