@@ -51,9 +51,12 @@ def accept(
         return
     kind = "modelled" if request.unmeasured is not None else "measured"
     graph_measured = strategy.level == "graph" and kind == "measured"
-    if graph_measured and (reason := _why_unmeasured(found.program, candidates[0], request.costs)):
-        entry["reason"] = reason
-        return
+    if graph_measured:
+        reasons = [_why_unmeasured(found.program, c, request.costs) for c in candidates]
+        candidates = [c for c, why in zip(candidates, reasons, strict=True) if why is None]
+        if not candidates:
+            entry["reason"] = str(reasons[0])
+            return
     seconds = program_seconds((found.program, *candidates), request)
     best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0

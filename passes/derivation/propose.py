@@ -34,6 +34,7 @@ from .derive import FoundDerivation, apply_found, apply_rules, is_unchanged
 from .flattening import ROWS
 from .isolate import isolate_all
 from .lift import program_of_scopes
+from .parts import PARTS
 from .rules import named
 from .search import DerivationSettings, FoundProgram, Searcher, Stop
 from .side_by_side import BATCH, SHARED
@@ -194,7 +195,7 @@ def text_of_roots(roots: Sequence[Scope]) -> str:
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:
     """The programs in which two contractions have become one."""
-    return [f for f in found if {SHARED, BATCH, ROWS} & set(f.state.rules())]
+    return [f for f in found if {SHARED, BATCH, PARTS, ROWS} & set(f.state.rules())]
 
 
 def proof_of(done: FoundDerivation) -> Proof:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
+from .factor import factor_sum, inner_contractions
 from .flattening import every_flatten, flatten, merge_rows
 from .lift import family
 from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
+from .parts import merge_parts
 from .side_by_side import merge_batch, merge_shared
 from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, propose_nothing, single_step
 from .sums import (
@@ -198,6 +200,15 @@ BY_HAND: tuple[DerivationRule, ...] = (
         OnPair(merge_batch, (FIRST, SECOND)),
     ),
     DerivationRule(
+        "merge-parts",
+        propose_nothing,
+        "a bijection of their iterators makes the indices the same but for places in one tensor, "
+        "which lie at equal distances",
+        "EinNet, section 5: expressions with different inputs batched; PET's batched products",
+        ROUNDING,
+        OnPair(merge_parts, (FIRST, SECOND)),
+    ),
+    DerivationRule(
         "merge-rows",
         propose_nothing,
         "the shared operand's indices agree: its traversals in the second are integer combinations "
@@ -230,6 +241,14 @@ BY_HAND: tuple[DerivationRule, ...] = (
         f"{EINNET}: traversal merging",
         DISTRIBUTED,
         OnBody(merge_into_reader, (READ,)),
+    ),
+    DerivationRule(
+        "factor-sum",
+        propose_nothing,
+        "an order of their sums makes the shared reads equal, which use sums",
+        "distributivity",
+        DISTRIBUTED,
+        OnScope(factor_sum, lambda op: inner_contractions(op).__contains__),
     ),
     DerivationRule(
         "expression-split",

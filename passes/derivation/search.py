@@ -21,8 +21,10 @@ from typing import TypeAlias
 from ...dialects.canonical_types import Scope
 from ..work_clock import charge, now
 from .body import body_of
+from .factor import factor_sum
 from .flattening import may_be_rows, merge_rows
 from .merges import merge_copies, traversal_merge
+from .parts import may_be_parts, merge_parts
 from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
 from .rules import EAGER, RULES
@@ -70,8 +72,8 @@ class DerivationSettings:
         options: for the rules' proposals.
         rules: the rules to try.
         limits: whether the rules' own limits on their uses apply.
-        regroup: whether contractions that read contractions are multiplied out and summed in
-            another order: products of three factors.
+        regroup: whether scopes that read contractions are multiplied out: products of three
+            factors, summed in another order, and sums of products that share an operand.
         guards: False omits the guards that make replacing sound (only for tests).
     """
 
@@ -224,6 +226,7 @@ class Searcher:
             yield from self._merged(state.roots, one, other)
         if self.settings.regroup:
             yield from self._regrouped(state.roots, inner)
+            yield from self._factored(state.roots)
 
     def _regrouped(
         self, roots: Roots, inner: Sequence[Scope]
@@ -247,6 +250,14 @@ class Searcher:
                     new, eager = self.normalised(new)
                     steps = RuleApplication(outer, merge), RuleApplication(merge.new, split)
                     yield None, (*steps, *eager), new
+
+    def _factored(self, roots: Roots) -> Iterator[tuple[None, tuple[RuleApplication, ...], Roots]]:
+        """Products of one operand that a scope adds as one product."""
+        for outer in scopes_of(roots):
+            step = factor_sum(outer)
+            if step is not None:
+                new, eager = self.normalised(self.replacer.replace(roots, outer, step))
+                yield None, (RuleApplication(outer, step), *eager), new
 
     def _steps(self, scope: Scope) -> list[tuple[DerivationRule, DerivationStep]]:
         if scope not in self._known_steps:
@@ -284,6 +295,7 @@ class Searcher:
             assert first is not None and second is not None
             alike = may_be_alike(first, second)
             made = [merge(first, second) for merge in MERGES] if alike else []
+            made += [merge_parts(first, second)] if may_be_parts(first, second) else []
             found = [one for one in made if one is not None]
             if not found and may_be_rows(first, second):
                 found = [one for one in [merge_rows(first, second)] if one is not None]
@@ -294,7 +306,8 @@ class Searcher:
         """Whether trying to merge two contractions is worth the time."""
         first, second = body_of(one), body_of(other)
         assert first is not None and second is not None
-        return may_be_alike(first, second) or may_be_rows(first, second)
+        tests = may_be_alike, may_be_parts, may_be_rows
+        return any(test(first, second) for test in tests)
 
     def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:
         """Apply the eager rules until none applies."""

@@ -64,7 +64,7 @@ def _merge_shared(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     for (a, own), (b, other) in _pairings(first, second):
         if a.source is not b.source or own.source.element != other.source.element:
             continue
-        pairs = _correspondence(first, second, ((a, b), (own, other)))
+        pairs = correspondence(first, second, ((a, b), (own, other)))
         if pairs is None:
             continue
         for k in range(first.rank):
@@ -103,7 +103,7 @@ def _merge_batch(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
             continue
         if any(a.source.element != b.source.element for a, b in both):
             continue
-        pairs = _correspondence(first, second, both)
+        pairs = correspondence(first, second, both)
         if pairs is None or any(first.extents[k] != second.extents[j] for k, j in pairs.items()):
             continue
         if all(a.source is b.source for a, b in both):
@@ -176,7 +176,7 @@ def _pairings(
     yield (own, a), (other, b)
 
 
-def _correspondence(
+def correspondence(
     first: SumOfProducts, second: SumOfProducts, reads: Sequence[tuple[Read, Read]]
 ) -> Pairs | None:
     """The bijection under which these reads have equal indices, and the guards."""

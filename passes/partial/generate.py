@@ -313,27 +313,31 @@ class Generator:
         for left in lefts:
             for right in rights:
                 if left.holds and right.holds and not left.holds & right.holds:
-                    for dim in range(2):
-                        if operators.side_by_side([left.shape, right.shape], dim) is not None:
-                            yield self._beside([left, right], dim)
+                    yield from self._each_beside([left, right])
 
     def _many(self, inputs: Sequence[InputValue]) -> Iterator[InputValue]:
         """Three or more inputs side by side: one operator, as for two."""
         for count in range(3, len(inputs) + 1):
             for parts in itertools.combinations(inputs, count):
-                for dim in range(2):
-                    if operators.side_by_side([p.shape for p in parts], dim) is not None:
-                        yield self._beside(parts, dim)
+                yield from self._each_beside(parts)
 
-    def _beside(self, parts: Sequence[InputValue], dim: int) -> InputValue:
+    def _each_beside(self, parts: Sequence[InputValue]) -> Iterator[InputValue]:
+        """Values side by side along each of the first two dims, as they are and in equal blocks."""
+        for dim, blocks in itertools.product(range(2), (False, True)):
+            if operators.joined([p.shape for p in parts], dim, blocks=blocks) is not None:
+                yield self._beside(parts, dim, blocks)
+
+    def _beside(self, parts: Sequence[InputValue], dim: int, blocks: bool = False) -> InputValue:
         def build(inputs: Inputs) -> Source:
-            return operators.side_by_side_scope([p.build(inputs) for p in parts], dim)
+            made = [p.build(inputs) for p in parts]
+            return operators.side_by_side_scope(made, dim, blocks=blocks)
 
         leaves = [leaf(f"part {k}", p.shape, f32) for k, p in enumerate(parts)]
         given = {x.token: p.values for x, p in zip(leaves, parts, strict=True)}
-        beside = operators.side_by_side_scope(leaves, dim)
+        beside = operators.side_by_side_scope(leaves, dim, blocks=blocks)
         made = Evaluator(self.field, check=self._check, given=given).value(beside)
         text = " beside ".join(f"({p.text})" for p in parts) + f" along d{dim}"
+        text += " in blocks" if blocks else ""
         return InputValue(made, frozenset[Leaf]().union(*(p.holds for p in parts)), text, build)
 
     # --- outputs ---

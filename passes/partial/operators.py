@@ -153,38 +153,63 @@ def averaging_weights(channels: int, size: int, depthwise: bool, like: Source) -
     return build(shape, (), guards, like.element, Fraction(1, size * size))
 
 
-def side_by_side(shapes: Sequence[Extents], dim: int) -> Extents | None:
-    """The shape of tensors one after another; None if they do not fit.
+@dataclass(frozen=True)
+class Joined:
+    """Tensors one after another: the shape, and where each of them begins."""
+
+    shape: Extents
+    starts: tuple[tuple[int, ...], ...]
+
+
+def joined(shapes: Sequence[Extents], dim: int, *, blocks: bool = False) -> Joined | None:
+    """Where tensors one after another stand; None if they do not fit.
 
     Smaller kernels are centred in the largest size, if the margins are whole numbers.
+
+    Args:
+        blocks: each takes as much room as the largest in the first two dims, as the members of a
+            group do; it begins there, and zeros follow. None where all are alike.
     """
     first = shapes[0]
     if any(len(s) != len(first) for s in shapes):
         return None
     shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
+    if blocks and all(list(s[:2]) == shape[:2] for s in shapes):
+        return None
     for s in shapes:
-        for k, n in enumerate(s):
-            if k != dim and n != shape[k] and (k < 2 or (shape[k] - n) % 2):
-                return None
-    shape[dim] = sum(s[dim] for s in shapes)
-    return tuple(shape)
+        unlike = [k for k, n in enumerate(s) if k != dim and n != shape[k]]
+        if any((shape[k] - s[k]) % 2 if k > 1 else not blocks for k in unlike):
+            return None
+    centred = [
+        [(n - m) // 2 if k > 1 else 0 for k, (n, m) in enumerate(zip(shape, s, strict=True))]
+        for s in shapes
+    ]
+    start = 0
+    for at, s in zip(centred, shapes, strict=True):
+        at[dim] = start
+        start += shape[dim] if blocks else s[dim]
+    shape[dim] = start
+    return Joined(tuple(shape), tuple(map(tuple, centred)))
 
 
-def side_by_side_scope(parts: Sequence[Source], dim: int) -> Scope:
-    """Tensors one after another, smaller ones centred in zeros.
+def side_by_side(shapes: Sequence[Extents], dim: int, *, blocks: bool = False) -> Extents | None:
+    """The shape of tensors one after another; None if they do not fit."""
+    found = joined(shapes, dim, blocks=blocks)
+    return None if found is None else found.shape
+
+
+def side_by_side_scope(parts: Sequence[Source], dim: int, *, blocks: bool = False) -> Scope:
+    """Tensors one after another, smaller ones among zeros (`joined`).
 
     A sum of reads, each 0 outside its part.
     """
-    shape = side_by_side([p.shape for p in parts], dim)
-    assert shape is not None
-    start, terms = 0, []
-    for part in parts:
-        shift = [(n - m) // 2 for n, m in zip(shape, part.shape, strict=True)]
-        shift[dim] = start
-        at = tuple(index - by for index, by in zip(iterators(len(shape)), shift, strict=True))
-        terms += normal((ONE, (), (Read(part, at),)), shape)
-        start += part.shape[dim]
-    return scope(shape, parts[0].element, collect(terms))
+    found = joined([p.shape for p in parts], dim, blocks=blocks)
+    assert found is not None
+    terms = []
+    for part, start in zip(parts, found.starts, strict=True):
+        at = tuple(e - by for e, by in zip(iterators(len(start)), start, strict=True))
+        terms += normal((ONE, (), (Read(part, at),)), found.shape)
+    return scope(found.shape, parts[0].element, collect(terms))
 
 
 def gathered(source: Source, index: Sequence[Index], shape: Sequence[int]) -> Scope:

@@ -7,7 +7,7 @@ well-formed: extents scaled together, attributes changed, dims added in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, count, islice, permutations, product
 from math import prod
@@ -57,6 +57,12 @@ _BROADCAST_SHAPES = (
     (2, 2, 3, 2, 3),
     (2, 2, 6, 3),
 )
+# For rules that split a dim, transpose and join again: of two unlike digits.
+_SHUFFLED: Mapping[str, tuple[Any, ...]] = {
+    "shape": ((2, 3, 2), (2, 6), (1, 2, 3, 3, 3), (1, 6, 3, 3)),
+    "perm": ((0, 2, 1), (0, 2, 1, 3, 4)),
+}
+_SHUFFLED_SHAPES: tuple[Shape, ...] = ((2, 6), (1, 6, 3, 3), (6, 2), (2, 6, 1, 1))
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
     "dilations": ((1, 1), (2, 2), (1, 3)),
@@ -236,16 +242,22 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
 
 def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
     """Values of an attribute of a rule; beside convolutions first those of images."""
-    values = _VALUES.get(attribute, (1, 0, 2, 3))
-    if attribute == "shape" and any(node.op == "broadcast" for node in nodes_of(rule.left)):
+    values, ops = _VALUES.get(attribute, (1, 0, 2, 3)), {node.op for node in nodes_of(rule.left)}
+    if _shuffles(ops) and attribute in _SHUFFLED:
+        return _SHUFFLED[attribute]
+    if attribute == "shape" and "broadcast" in ops:
         values = _BROADCAST_SHAPES
-    if not any("conv" in node.op for node in nodes_of(rule.left)):
+    if not any("conv" in op for op in ops):
         return values
     if attribute in _OF_SLICES:
         return sorted(values, key=lambda value: len(value) != _IMAGE_RANK)
     if attribute in _OF_BROADCASTS:
         return sorted(values, key=lambda value: len(value) < _IMAGE_RANK)
     return values
+
+
+def _shuffles(ops: Collection[str]) -> bool:
+    return {"transpose", "reshape"} <= {*ops}
 
 
 def nearest_instances(rule: Rule, count: int) -> list[Bindings]:
@@ -286,7 +298,7 @@ def _shapes_for(
         if left[0] in variables_of((node,)) and set(variables_of((node,))) <= {*known, left[0]}
     ]
     ops = {node.op for node in nodes_of(tuple(terms))}
-    larger = _LARGER_SHAPES if "slice" in ops else ()
+    larger = _LARGER_SHAPES if "slice" in ops else _SHUFFLED_SHAPES if _shuffles(ops) else ()
     for shape in (*larger, *_SHAPES, *(_REPEATED if "broadcast" in ops else ())):
         next(tried)
         bound = {**known, left[0]: shape}

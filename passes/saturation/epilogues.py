@@ -10,7 +10,8 @@ no strides read it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
@@ -23,6 +24,9 @@ from ...dialects.types import byte_size
 from ..rules.op_table import OpTable
 from .egraph import EGraph, ENode
 from .price import NodePrices
+
+if TYPE_CHECKING:
+    from .problem import Problem
 
 _PRODUCTS = (MatmulOp, ConvolutionOp)
 _SHARE = 0.02
@@ -66,6 +70,26 @@ class Epilogues:
         found = {c: self.graph.types[c][0] for c in node.operands if c in self.repeated}
         sizes = [byte_size(t) for t in found.values() if isa(t, TensorType[Attribute])]
         return sum(costs.target.launch + size / costs.target.bandwidth for size in sizes)
+
+
+def without_launches(problem: Problem, prices: NodePrices) -> Problem | None:
+    """The problem where only products are kernels of their own; None where no kernels are priced.
+
+    What is read and written still counts: of what fuses most does so with what stands beside it.
+    """
+    if prices.costs is None:
+        return None
+    launch = prices.costs.target.launch
+    costs = {
+        c: [
+            seconds
+            if _is(node, prices.ops, *_PRODUCTS)
+            else max(seconds - launch, seconds * _SHARE)
+            for node, seconds in zip(nodes, problem.costs[c], strict=True)
+        ]
+        for c, nodes in problem.nodes.items()
+    }
+    return replace(problem, costs=costs)
 
 
 def _repeated(graph: EGraph) -> frozenset[int]:

@@ -89,6 +89,14 @@ def extract(
     return _solved(whole, best, until, loops, mebibytes, begun)
 
 
+def extract_quickly(problem: Problem, until: float) -> Extracted:
+    """Choose without an integer program: greedy, then local search."""
+    begun = clock()
+    problem = contracted(problem)
+    best = _searched(problem, _greedy(problem, until), until, False)
+    return _done(problem, best, None, False, begun)
+
+
 def _around(whole: Problem, best: Choice, until: float, mebibytes: float) -> Choice:
     """Filter cycles around the best choice so far and solve, again and again while that gains."""
     while True:

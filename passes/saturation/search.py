@@ -28,7 +28,8 @@ from .egraph import LEAF, PROJECT, EGraph, ENode
 from .encode import Encoded, encode, is_program
 from .encoding import Shape, shape_of
 from .engine import engine_for
-from .extract import Extracted, Method, extract
+from .epilogues import without_launches
+from .extract import Extracted, Method, extract, extract_quickly
 from .left_sides import without_names
 from .limits import Caps, Watch
 from .price import NodePrices
@@ -86,6 +87,7 @@ class BlockOutcome:
         replay: the run as a program of egglog, where the settings ask for it.
         curve: the best choice before, after one round of merges, and at the end, over e-nodes.
         around: the e-graph as a report tells of it.
+        fused: whether another program was written, the best where all but products fuses.
     """
 
     changed: bool
@@ -101,6 +103,7 @@ class BlockOutcome:
     replay: str
     curve: list[Point]
     around: Surroundings
+    fused: bool = False
 
 
 def usable(
@@ -230,9 +233,16 @@ class _Laps:
 
 
 def saturate_block(
-    block: Block, table: OpTable, prices: NodePrices, settings: SaturationSettings
+    block: Block,
+    table: OpTable,
+    prices: NodePrices,
+    settings: SaturationSettings,
+    copy: Block | None = None,
 ) -> BlockOutcome:
     """Saturate one block and rewrite it where that is cheaper.
+
+    Args:
+        copy: an equal block, for what is best where all but products fuses, if that is another.
 
     Raises:
         UserError: `settings.check` found an e-node that is not equal to its class.
@@ -275,6 +285,8 @@ def saturate_block(
     _add(curve, lap, saturation, extracted)
     chosen = extracted.problem.chosen(extracted.choice)
     e_graph = print_out(encoded, table, _named(graph, chosen)) if settings.printed else None
+    fused = copy is not None and _fused(copy, encoded, table, prices, problem, extracted, until)
+    lap("fused")
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
@@ -292,7 +304,29 @@ def saturate_block(
         replay=engine.replay() if settings.replayed else "",
         curve=curve,
         around=Surroundings(graph, table, problem, chosen),
+        fused=fused,
     )
+
+
+def _fused(
+    copy: Block,
+    encoded: Encoded,
+    table: OpTable,
+    prices: NodePrices,
+    problem: Problem,
+    extracted: Extracted,
+    until: float,
+) -> bool:
+    """Write the best choice of all where only products take a launch; False where it is known."""
+    priced = without_launches(problem, prices)
+    if priced is None:
+        return False
+    found = extract_quickly(priced, until)
+    if found.problem.chosen(found.choice) == extracted.problem.chosen(extracted.choice):
+        return False
+    again = encode(copy, table)
+    again.graph = encoded.graph
+    return Decoder(again, table, found.problem, found.choice).run()
 
 
 def _check(saturation: Saturation, settings: SaturationSettings) -> None:
@@ -382,8 +416,9 @@ def search(
     chosen, refused = allowed_rules(chosen, limits.floats)
     given = settings or SaturationSettings()
     settled = replace(given, rules=chosen, caps=replace(given.caps, seconds=limits.seconds))
-    better, table = program.clone(), OpTable(context)
-    outcome = saturate_block(better.main.body.block, table, NodePrices(table, costs), settled)
+    better, other, table = program.clone(), program.clone(), OpTable(context)
+    blocks = [one.main.body.block for one in (better, other)]
+    outcome = saturate_block(blocks[0], table, NodePrices(table, costs), settled, blocks[1])
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if outcome.changed:
         applied = _applied(outcome, (*chosen, *settled.added), outcome.after - outcome.before)
@@ -391,6 +426,7 @@ def search(
     else:
         result = SearchResult(program.clone(), stop, [], rejected)
     result.curve, result.matches = outcome.curve, dict(outcome.saturation.applied)
+    result.alternatives = [other] if outcome.fused else []
     return result
 
 

@@ -60,9 +60,9 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
         return first
     second = _with_rules(first.program, costs, part(_GENERATED), "default")
     _join(first, second)
-    if first.applied and second.applied:
-        # As kernels it may be the cheaper one: fewer sums that are no epilogue.
-        second.alternatives = [*second.alternatives, first.program]
+    # As kernels they may be the cheaper ones: fewer sums that are no epilogue, more that fuses.
+    known = [first.program] if first.applied and second.applied else []
+    second.alternatives = [*first.alternatives, *known, *second.alternatives]
     second.applied = [*first.applied, *second.applied]
     second.looked_at = f"{first.looked_at}, then {second.looked_at}"
     if second.stop_reason == "finished":
@@ -107,7 +107,8 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> S
     result = saturated(program, costs, limits, rules=others, settings=settings)
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
     result.rejected, result.looked_at = [], seen
-    if not result.applied and result.stop_reason in _REPEATABLE:
+    found = result.applied or result.alternatives
+    if not found and result.stop_reason in _REPEATABLE:
         nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, seen)
         memory.save(key, nothing)
     return result

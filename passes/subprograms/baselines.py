@@ -82,8 +82,9 @@ class Baselines:
         """A subprogram as a program of its own."""
         ops = [find_scope(self.work.module, name) for name in sub.occurrences[0]]
         ops, chained = ops[: len(sub.roots)], ops[len(sub.roots) :]
-        inside = [*(part for op in ops for part in added_contractions(op)), *chained]
-        return isolate_all(ops, weights_only(self.work.main.body.block.ops), inside=inside)[0]
+        inside = dict.fromkeys([*(part for op in ops for part in added_contractions(op)), *chained])
+        known = weights_only(self.work.main.body.block.ops)
+        return isolate_all(ops, known, inside=tuple(inside))[0]
 
     @cached_property
     def _peak(self) -> float:

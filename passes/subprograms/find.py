@@ -21,6 +21,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from ..derivation.derive import native_seconds
+from ..derivation.factor import factor_sum, inner_contractions
 from ..derivation.lift import Lift, family, scope_names, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
@@ -95,24 +96,24 @@ def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
 
 
 def chains(module: ModuleOp, prices: Table) -> list[Subprogram]:
-    """Contractions that alone read another one: a root, in which the other is opened.
+    """Scopes that alone read contractions: a root, in which those are opened.
 
-    An occurrence is the names of both, the root first.
+    A contraction of another one, or a sum of products that share an operand. An occurrence is the
+    names of all, the root first.
     """
     known = weights_only(main_of(module).body.block.ops)
     ops, names = _contractions(module, known), scope_names(module)
     found: dict[Key, Subprogram] = {}
-    for op in ops:
-        for inner in dict.fromkeys(v.owner for v in op.inputs):
-            if not isinstance(inner, ScopeOp) or inner not in ops:
+    for op in scope_ops(module):
+        every = [inner for inner in inner_contractions(op) if inner in ops]
+        for opened in [[inner] for inner in every] if op in ops else [every]:
+            lift = Lift(module, opened.__contains__, known, positional=True)
+            if op.result in known or (op not in ops and factor_sum(lift.scope(op)) is None):
                 continue
-            if any(use.operation is not op for use in inner.result.uses):
-                continue
-            lift = Lift(module, lambda o: o is inner, known, positional=True)  # noqa: B023
             key = (lift.scope(op),), tuple(lift.known())
             if key not in found:
                 found[key] = Subprogram(*key, prices(key[1]).program(key[0]).seconds)
-            found[key].occurrences.append((names[op], names[inner]))
+            found[key].occurrences.append(tuple(names[o] for o in (op, *opened)))
     return sorted(found.values(), key=lambda s: -weight(s))
 
 

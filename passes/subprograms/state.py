@@ -51,7 +51,7 @@ class SearchState:
     def members(self, sub: Subprogram) -> list[Subprogram]:
         """The contractions of a subprogram, each as a subprogram of its own."""
         of = {name: single for single in self.singles for name in single.names}
-        return [of[name] for name in self.contractions(sub.occurrences[0])]
+        return [of[name] for name in self.contractions(sub.occurrences[0]) if name in of]
 
     def idle(self, what: str, sub: Subprogram, before: float, least: float) -> str | None:
         """Why a subprogram cannot save enough, given the least seconds of its programs."""

@@ -108,6 +108,50 @@ def test_two_convolutions_become_a_grouped_one() -> None:
     assert any("beside" not in m.text[0] and "groups 1" in m.text[2] for m in found)
 
 
+@pytest.mark.parametrize("size", [(5,), (5, 5), (3, 3, 3)], ids=["1-D", "2-D", "3-D"])
+def test_convolutions_of_unlike_extents_become_a_grouped_one(size: tuple[int, ...]) -> None:
+    """PET, Figure 10, of two images: other channels, filters and taps; each has a block."""
+    first = filtered(leaf("x", (1, 4, *size), F32), "a", 3, 3)
+    second = filtered(leaf("z", (1, 2, *size), F32), "b", 2, 1)
+    options = Options(seconds=600, strides=(1,), dilations=(1,), groups=(2,), gaps=())
+    generator = Generator([first, second], options)
+    exact = [m for m in generator.run() if m.exact]
+    found = [m for m in exact if all("in blocks" in text for text in m.text[:2])]
+    assert found
+    for mutant in found:
+        made, pairs = mutant.build(generator.same), zip(mutant.index, mutant.masks, strict=True)
+        for root, (index, mask) in zip((first, second), pairs, strict=True):
+            assert Prover().prove(root, correct(root, made, index, mask).result).equal
+
+
+@pytest.mark.parametrize("rank", [1])
+def test_a_dilated_convolution_of_a_signal_or_volume_becomes_a_regular_one(rank: int) -> None:
+    x, k = leaf("x", (1, 2, *[4] * rank), F32), leaf("k", (2, 2, *[3] * rank), F32)
+    n, f, *rest = iterators(3 + 2 * rank)
+    at, (c, *taps) = rest[:rank], rest[rank:]
+    moved = [e + t * 2 - 2 for e, t in zip(at, taps, strict=True)]
+    root = build(
+        (1, 2, *[4] * rank),
+        (2, *[3] * rank),
+        [Read(x, (n, c, *moved)), Read(k, (f, c, *taps))],
+        F32,
+    )
+    _, found = mutants(root, replace(FEW, depth=2 + rank, gaps=()))
+    exact = [m for m in found if m.exact]
+    assert any("dilation 1" in m.text[2] and str(m.text[0]).count("move") == rank for m in exact)
+
+
+def filtered(x: Leaf, name: str, features: int, taps: int) -> Scope:
+    """A convolution of an image of any rank, padded to its size."""
+    _, channels, *size = x.shape
+    k = leaf(name, (features, channels, *(taps for _ in size)), F32)
+    n, f, *rest = iterators(3 + 2 * len(size))
+    at, (c, *window) = rest[: len(size)], rest[len(size) :]
+    moved = [e + t - (taps - 1) // 2 for e, t in zip(at, window, strict=True)]
+    factors = Read(x, (n, c, *moved)), Read(k, (f, c, *window))
+    return build((1, features, *size), (channels, *(taps for _ in size)), factors, F32)
+
+
 def test_programs_that_share_an_input_are_searched_at_few_channels_and_proved_at_all() -> None:
     """As the group convolution of PET, Table 3: 1x1 convolutions become one with all features."""
     x = leaf("x", (1, 64, 6, 6), F32)

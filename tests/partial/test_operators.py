@@ -88,3 +88,7 @@ def test_side_by_side_agrees_and_enlarges_in_the_middle(dim: int) -> None:
 def test_kernels_that_cannot_be_in_the_middle_are_refused() -> None:
     assert operators.side_by_side([(2, 3, 2, 2), (2, 3, 3, 3)], 0) is None
     assert operators.side_by_side([(2, 3, 3, 3), (2, 4, 3, 3)], 0) is None
+    unlike = [(2, 4, 3, 3), (3, 2, 1, 1)]
+    placed = operators.Joined((6, 4, 3, 3), ((0, 0, 0, 0), (3, 0, 1, 1)))
+    assert operators.joined(unlike, 0, blocks=True) == placed
+    assert operators.joined([(2, 4), (2, 4)], 0, blocks=True) is None

@@ -99,6 +99,16 @@ count(?w.rank - 2)))))), strides=?s, pads=max(?p, ?q), dilations=?d, groups=?g)
 rule sum-taken-half: sub(?a, add(?b, ?c)) => add(sub(?a, ?b), ?c)
 rule gather-of-summed-rows: gather(matmul(?a, ?b), ?i, axis=?k) => matmul(?a, gather(?b, ?i, \
 axis=?k)) where ?k == ?a.rank - 2
+rule groups-of-unlike-sizes: concat(conv(?x, ?w, strides=?s, pads=?p, dilations=?d, groups=?g), \
+conv(?y, ?v, strides=?s, pads=?p, dilations=?d, groups=?k), axis=1) => conv(concat(?x, ?y, \
+axis=1), concat(?w, ?v, axis=0), strides=?s, pads=?p, dilations=?d, groups=?g + ?k) where \
+?w.shape[1] == ?v.shape[1]
+rule shuffled-the-other-way: matmul(reshape(transpose(reshape(?x, shape=?r), perm=[0, 2, 1]), \
+shape=?h), ?w) => matmul(?x, reshape(transpose(reshape(?w, shape=[?r[1], ?r[2], ?w.shape[1]]), \
+perm=[1, 0, 2]), shape=?w.shape)) where ?h == ?x.shape and ?r[0] == ?h[0] and ?x.rank == 2
+rule mean-of-weighted-rows: reduce_mean(mul(?a, broadcast(?v, shape=?h, dims=?e)), axes=[?k], \
+keep_dims=true) => matmul(?v, ?a, transpose_a=true) where ?k == ?a.rank - 2 and ?e == \
+count(?a.rank) and ?v.shape == put(?a.shape, -1, 1)
 rule softmax-along-another-dim: softmax(transpose(?x, perm=?p), axis=?k) => transpose(softmax(?x, \
 axis=?k), perm=?p)
 """

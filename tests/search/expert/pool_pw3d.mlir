@@ -1,0 +1,9 @@
+// The pool first: an eighth of the pointwise convolution's work.
+builtin.module {
+  func.func @main(%x: tensor<1x48x8x16x16xf32> {isoform.name = "x"}) -> (tensor<1x64x4x8x8xf32> {isoform.name = "y"}) {
+    %0 = graph.avg_pool %x {kernel = [2, 2, 2], strides = [2, 2, 2], pads = [0, 0, 0, 0, 0, 0], dilations = [1, 1, 1], count_include_pad = true} : tensor<1x48x4x8x8xf32>
+    %w = graph.weight @w : tensor<64x48x1x1x1xf32>
+    %1 = graph.conv %0, %w {strides = [1, 1, 1], pads = [0, 0, 0, 0, 0, 0], dilations = [1, 1, 1]} : tensor<1x64x4x8x8xf32>
+    func.return %1 : tensor<1x64x4x8x8xf32>
+  }
+}
