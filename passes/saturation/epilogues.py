@@ -10,8 +10,7 @@ no strides read it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
@@ -25,11 +24,8 @@ from ..rules.op_table import OpTable
 from .egraph import EGraph, ENode
 from .price import NodePrices
 
-if TYPE_CHECKING:
-    from .problem import Problem
-
-_PRODUCTS = (MatmulOp, ConvolutionOp)
-_SHARE = 0.02
+PRODUCTS = (MatmulOp, ConvolutionOp)
+SHARE = 0.02
 """Of its price as a kernel, what an op costs that a product may write: fewer are better."""
 
 
@@ -60,36 +56,18 @@ class Epilogues:
         if seconds and any(c in self.repeated for c in node.operands):
             seconds += self._stored(node)
         fused = any(c in self.written for c in node.operands)
-        return seconds * _SHARE if fused and _is(node, self.prices.ops, ElementwiseOp) else seconds
+        return (
+            seconds * SHARE if fused and is_kind(node, self.prices.ops, ElementwiseOp) else seconds
+        )
 
     def _stored(self, node: ENode) -> float:
         """What storing a product's repeated operands takes, at the speed of memory."""
         costs = self.prices.costs
-        if costs is None or not _is(node, self.prices.ops, *_PRODUCTS):
+        if costs is None or not is_kind(node, self.prices.ops, *PRODUCTS):
             return 0.0
         found = {c: self.graph.types[c][0] for c in node.operands if c in self.repeated}
         sizes = [byte_size(t) for t in found.values() if isa(t, TensorType[Attribute])]
         return sum(costs.target.launch + size / costs.target.bandwidth for size in sizes)
-
-
-def without_launches(problem: Problem, prices: NodePrices) -> Problem | None:
-    """The problem where only products are kernels of their own; None where no kernels are priced.
-
-    What is read and written still counts: of what fuses most does so with what stands beside it.
-    """
-    if prices.costs is None:
-        return None
-    launch = prices.costs.target.launch
-    costs = {
-        c: [
-            seconds
-            if _is(node, prices.ops, *_PRODUCTS)
-            else max(seconds - launch, seconds * _SHARE)
-            for node, seconds in zip(nodes, problem.costs[c], strict=True)
-        ]
-        for c, nodes in problem.nodes.items()
-    }
-    return replace(problem, costs=costs)
 
 
 def _repeated(graph: EGraph) -> frozenset[int]:
@@ -100,7 +78,7 @@ def _repeated(graph: EGraph) -> frozenset[int]:
 
 
 def _written(graph: EGraph, table: OpTable) -> frozenset[int]:
-    waiting = [n.klass for n in graph.nodes if _is(n, table, *_PRODUCTS)]
+    waiting = [n.klass for n in graph.nodes if is_kind(n, table, *PRODUCTS)]
     readers = _elementwise_readers(graph, table)
     found = set[int]()
     while waiting:
@@ -115,12 +93,13 @@ def _elementwise_readers(graph: EGraph, table: OpTable) -> Mapping[int, list[int
     """The classes of the elementwise e-nodes that read each class."""
     found = dict[int, list[int]]()
     for node in graph.nodes:
-        if _is(node, table, ElementwiseOp):
+        if is_kind(node, table, ElementwiseOp):
             for operand in node.operands:
                 found.setdefault(operand, []).append(node.klass)
     return found
 
 
-def _is(node: ENode, table: OpTable, *kinds: type) -> bool:
+def is_kind(node: ENode, table: OpTable, *kinds: type) -> bool:
+    """Whether an e-node's op is one of these kinds."""
     kind = table.classes.get(node.head.op)
     return kind is not None and issubclass(kind, kinds)

@@ -73,6 +73,10 @@ class Watch:
         """Mebibytes held in addition to those at the start."""
         return resident_mebibytes() - self._memory
 
+    def spare(self) -> float:
+        """Mebibytes left of the whole search's."""
+        return max(self.caps.mebibytes - self.gained(), 0.0)
+
 
 def resident_mebibytes() -> float:
     """Resident memory of this process; its peak where the system does not tell."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ...dialects.graph.shaping import SplitOp
@@ -12,7 +12,7 @@ from ..rules.op_table import Head
 from ..work_clock import charge, now
 from .cycles import acyclic
 from .egraph import PROJECT, EGraph, ENode
-from .epilogues import Epilogues
+from .epilogues import PRODUCTS, SHARE, Epilogues, is_kind
 from .price import NodePrices
 
 _SECONDS_A_PAIR = 2e-7
@@ -137,6 +137,26 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
             costs[klass].append(0.0)
             stack.append(whole)
     return Problem(nodes, operands, costs, wanted)
+
+
+def without_launches(problem: Problem, prices: NodePrices) -> Problem | None:
+    """The problem where only products are kernels of their own; None where no kernels are priced.
+
+    What is read and written still counts: of what fuses most does so with what stands beside it.
+    """
+    if prices.costs is None:
+        return None
+    launch = prices.costs.target.launch
+    costs = {
+        c: [
+            seconds
+            if is_kind(node, prices.ops, *PRODUCTS)
+            else max(seconds - launch, seconds * SHARE)
+            for node, seconds in zip(nodes, problem.costs[c], strict=True)
+        ]
+        for c, nodes in problem.nodes.items()
+    }
+    return replace(problem, costs=costs)
 
 
 def _continued(

@@ -27,14 +27,13 @@ from .decode import Decoder
 from .egraph import LEAF, PROJECT, EGraph, ENode
 from .encode import Encoded, encode, is_program
 from .encoding import Shape, shape_of
-from .engine import engine_for
-from .epilogues import without_launches
+from .engine import Engine, engine_for
 from .extract import Extracted, Method, extract, extract_quickly
 from .left_sides import without_names
 from .limits import Caps, Watch
 from .price import NodePrices
 from .print_out import print_out
-from .problem import Problem, problem_of
+from .problem import Problem, problem_of, without_launches
 from .saturate import Saturation, SaturationRun
 
 _FIRST = 0.2
@@ -249,44 +248,38 @@ def saturate_block(
     """
     lap = _Laps()
     encoded = encode(block, table)
-    graph, prefix = encoded.graph, f"{settings.dialect}."
+    graph = encoded.graph
     before = block_cost(problem_of(graph, graph.roots, prices), table)
     curve: list[Point] = [(0.0, len(graph.nodes), before)]
     lap("encode")
-    found = prepared(graph, (*settings.rules, *settings.added), table, prefix)
-    guarded = settings.cycles == "guarded"
-    engine = engine_for(found.rules, found.shapes, table, prefix, guarded)
+    found, engine = _engine(graph, table, settings)
     lap("rules")
     # Rules are compiled once for all programs of their shapes: no program's time counts it.
-    begun = now()
-    watch, first = Watch(settings.caps, begun), None
+    watch, first = Watch(settings.caps, now()), None
     loop = SaturationRun(encoded, engine, watch)
     saturation = loop.run(min(settings.caps.k_multi, 1))
     lap("saturate")
     if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
-        first = _first(loop.graph(), prices, settings, begun)
+        first = _first(loop.graph(), prices, settings, watch.begun)
         lap("first")
         _add(curve, lap, saturation, first)
         saturation = loop.run(settings.caps.k_multi - 1)
         lap("saturate")
-    if settings.check or settings.added:
-        _check(saturation, settings)
-        lap("check")
+    _check(saturation, settings)
+    lap("check")
     graph = encoded.graph = loop.graph()
     lap("read")
     problem = problem_of(graph, graph.roots, prices)
     charge(len(graph.nodes) * _SECONDS_A_NODE)
     lap("price")
-    until = _extraction_ends(settings, begun, saturation.stop_reason)
-    spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
-    known = [] if first is None else _again(graph, first)
+    until = _extraction_ends(settings, watch.begun, saturation.stop_reason)
+    spare, known = watch.spare(), _again(graph, first)
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
     _add(curve, lap, saturation, extracted)
     chosen = extracted.problem.chosen(extracted.choice)
     e_graph = print_out(encoded, table, _named(graph, chosen)) if settings.printed else None
     fused = copy is not None and _fused(copy, encoded, table, prices, problem, extracted, until)
-    lap("fused")
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
@@ -306,6 +299,13 @@ def saturate_block(
         around=Surroundings(graph, table, problem, chosen),
         fused=fused,
     )
+
+
+def _engine(graph: EGraph, table: OpTable, settings: SaturationSettings) -> tuple[Prepared, Engine]:
+    """The rules that can match, and what runs them."""
+    prefix, guarded = f"{settings.dialect}.", settings.cycles == "guarded"
+    found = prepared(graph, (*settings.rules, *settings.added), table, prefix)
+    return found, engine_for(found.rules, found.shapes, table, prefix, guarded)
 
 
 def _fused(
@@ -330,7 +330,9 @@ def _fused(
 
 
 def _check(saturation: Saturation, settings: SaturationSettings) -> None:
-    """Check what the user's own rules made, or all instances. Raises UserError."""
+    """Check what the user's own rules made, or all instances, if asked. Raises UserError."""
+    if not (settings.check or settings.added):
+        return
     added = set(settings.added)
     unproved = {rule for rule in added if rule.proof not in PROVED}
     checked = (i for i in saturation.instances if settings.check or i.rule in added)
@@ -371,8 +373,10 @@ def _first(
     return extract(problem, settings.method, settings.cycles, until)
 
 
-def _again(graph: EGraph, first: Extracted) -> list[ENode]:
-    """The e-nodes of an earlier choice in the graph that came of it, from the leaves on."""
+def _again(graph: EGraph, first: Extracted | None) -> list[ENode]:
+    """The e-nodes of an earlier choice, if any, in the graph that came of it, leaves first."""
+    if first is None:
+        return []
     index = {(n.head, n.operands): n for n in graph.nodes}
     classes, found = dict[int, int](), list[ENode]()
     for klass in first.problem.order(first.choice) or ():
