@@ -73,7 +73,7 @@ class PaddedSession(Session):
         for info, array in zip(self.outputs, whole, strict=True):
             shape = _at(self._results[info.name], sizes)
             cut = array[tuple(map(slice, shape))]
-            found[info.name] = np.ascontiguousarray(cut) if shape else cut
+            found[info.name] = array if cut.shape == array.shape else cut.copy()
         if out:
             check_out([replace(o, shape=found[o.name].shape) for o in self.outputs], out)
             for name, array in out.items():

@@ -28,6 +28,8 @@ BYTES_OF_MAC = 0.4
 BYTES_OF_CALL = 200_000
 # No bound is doubled beyond this: memory is planned for it.
 LARGEST = 1 << 14
+# So many sizes before the end of a step are tried where a guard does not hold there.
+TRIED = 64
 # Their readers do what these do, while they read.
 _VIEWS = ("broadcast", "reshape", "slice", "split", "transpose")
 
@@ -55,9 +57,13 @@ class SizeBounds:
         steps = {name: _step(sizes[name] + more) - more for name, more in behind.items()}
         if self._fits({**sizes, **steps}):
             return steps
-        # As far as a guard lets each.
-        steps = {n: s for n, s in steps.items() if self._fits({**sizes, n: s})}
+        steps = {name: self._as_far_as_guards(name, sizes, step) for name, step in steps.items()}
         return steps if self._fits({**sizes, **steps}) else {}
+
+    def _as_far_as_guards(self, name: str, sizes: Sizes, step: int) -> int:
+        """The end of a symbol's step, or as far before it as a guard lets it go."""
+        ends = range(step, max(sizes[name], step - TRIED), -1)
+        return next((n for n in ends if self._fits({**sizes, name: n})), sizes[name])
 
     def bounds(self, steps: Sizes, fixed: Sizes) -> dict[str, int]:
         """The bound of each symbol: its step's end, doubled while that is little more work.
@@ -72,13 +78,10 @@ class SizeBounds:
         growing = list(behind)
         while growing:
             for name in list(growing):
-                size = 1 << (found[name] + behind[name]).bit_length()
-                more = {**found, name: size - behind[name]}
-                if (
-                    size <= LARGEST
-                    and self._fits({**fixed, **more})
-                    and self.near(more, steps, fixed)
-                ):
+                size = min(1 << (found[name] + behind[name]).bit_length(), LARGEST)
+                end = self._as_far_as_guards(name, {**fixed, **found}, size - behind[name])
+                more = {**found, name: end}
+                if end > found[name] and self.near(more, steps, fixed):
                     found = more
                 else:
                     growing.remove(name)

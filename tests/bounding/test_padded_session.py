@@ -133,6 +133,30 @@ def test_outputs_may_be_given_and_shapes_are_checked(tmp_path: Path) -> None:
         session(**{**step_feeds(7), "v": drawn(0, 1, 2, 8, 4)})
 
 
+def test_results_are_not_changed_by_later_calls(tmp_path: Path) -> None:
+    text = "g (float[n,4] x) => (float[n,4] y, float[n,4] z) { y = Identity(x) z = Relu(x) }"
+    session = session_of(saved(tmp_path, text))
+    found = {n: session(x=np.full((n, 4), n, np.float32)) for n in (3, 5, 64, 63, 8, 7)}
+    for n, outputs in found.items():
+        for array in outputs.values():
+            assert np.array_equal(array, np.full((n, 4), n, np.float32))
+
+
+def test_a_guard_limits_the_bound(tmp_path: Path) -> None:
+    """A table of 30 rows: at most as many are read."""
+    text = """g (float[n] x, float[30] table) => (float[n] y) {
+        zero = Constant<value = int64[1] {0}>()
+        size = Shape(x)
+        rows = Slice(table, zero, size, zero)
+        y = Add(x, rows)
+    }"""
+    path = saved(tmp_path, text)
+    session, peer = session_of(path), onnxruntime.InferenceSession(path)
+    for n in (4, 29, 30, 28, 27):
+        agree(session, peer, {"x": drawn(n, n), "table": drawn(0, 30)})
+    assert session.programs < 5
+
+
 def test_threads_do_not_share_arrays(tmp_path: Path) -> None:
     session = session_of(saved(tmp_path, STEP))
     wanted = {past: session(**step_feeds(past, past))["y"] for past in range(2, 10)}
