@@ -146,8 +146,55 @@ def _net(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
     return nn.Sequential(*parts).eval(), x, batch
 
 
+def _decoder(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
+    """A step of a decoder of six layers of 768 features: new positions behind a cache."""
+    import torch
+
+    nn, layers, width, heads = torch.nn, 6, 768, 12
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Any, keys: Any, values: Any, bias: Any) -> Any:
+            parts = self.qkv(self.first(x)).split(width, -1)
+            q, k, v = (y.unflatten(-1, (heads, width // heads)).transpose(1, 2) for y in parts)
+            k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+            p = torch.softmax(q @ k.transpose(-1, -2) / 8.0 + bias, -1)
+            x = x + self.out((p @ v).transpose(1, 2).flatten(2))
+            return x + self.down(nn.functional.gelu(self.up(self.second(x)))), k, v
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.places = nn.Embedding(8000, width), nn.Embedding(1024, width)
+            self.layers = nn.ModuleList(Layer() for _ in range(layers))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 8000, bias=False)
+
+        def forward(self, x: Any, mask: Any, *cache: Any) -> Any:
+            past, new = cache[0].shape[2], x.shape[1]
+            here = torch.arange(past, past + new)
+            seen = (torch.arange(past + new)[None, :] <= here[:, None])[None, None]
+            bias = torch.where(seen & (mask[:, None, None, :] > 0), 0.0, -1e9)
+            y, found = self.words(x) + self.places(here), list[Any]()
+            for layer, keys, values in zip(self.layers, cache[::2], cache[1::2], strict=True):
+                y, k, v = layer(y, keys, values, bias)
+                found += [k, v]
+            return (self.head(self.norm(y[:, -1])), *found)
+
+    cache = tuple(torch.randn(1, heads, 5, width // heads) for _ in range(2 * layers))
+    dims = {"x": {1: "seq"}, "mask": {1: "past + seq"}}
+    dims |= {f"past.{k // 2}.{'kv'[k % 2]}": {2: "past"} for k in range(2 * layers)}
+    given = (torch.randint(0, 8000, (1, 3)), torch.ones(1, 8, dtype=torch.int64), *cache)
+    return Decoder().eval(), given, dims
+
+
 NETS = ("resnet", "squeezenet", "mobilenet", "decoder-cache", "conv1d", "mlp")
 MODELS: dict[str, Callable[[str], Any]] = dict.fromkeys(TEXT, _text) | dict.fromkeys(NETS, _net)
+MODELS["decoder"] = _decoder
 
 
 def make(name: str, path: Path) -> None:
