@@ -13,7 +13,7 @@ from ...dialects.shape_guards import shape_env
 from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
 from ...passes.bounding.bound_dims import bound
-from ...passes.bounding.bounds import SizeBounds
+from ...passes.bounding.bounds import WORTH_COMPILING, SizeBounds
 from ...passes.bounding.padding import NotBounded
 from .padded_session import PaddedSession
 from .session import Session
@@ -82,6 +82,8 @@ class PaddedSessions:
         self._routes: OrderedDict[Hashable, Route | None] = OrderedDict()
         self._made: OrderedDict[Hashable, Route] = OrderedDict()
         self._bounding: dict[int, SizeBounds] = {}
+        # Of each shape, the work done for padding so far and that of a call.
+        self._waste: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def session_for(self, arrays: Mapping[str, Array]) -> PaddedSession | None:
         """The session of a bounded program; None if these shapes get a program of their own."""
@@ -90,7 +92,7 @@ class PaddedSessions:
         if key not in self._routes:
             keep(self._routes, key, self._route(shapes), _REMEMBERED)
         route = self._routes[key]
-        if route is None or self._program is None:
+        if route is None or self._program is None or self._is_hot(key, route, shapes):
             return None
         found = self.sessions.get(route.key)
         if found is None:
@@ -105,6 +107,23 @@ class PaddedSessions:
         keep(self.sessions, route.key, found)
         keep(self._made, route.key, route)
         return found
+
+    def _is_hot(self, key: Hashable, route: Route, shapes: Shapes) -> bool:
+        """Whether padding has cost these shapes what a program of their own does.
+
+        By modelled work: equal calls have equal programs.
+        """
+        if key not in self._waste:
+            symbolic = route.symbolic
+            sizes = sizes_of_shapes(symbolic.main, symbolic.input_names, shapes)
+            waste = self._bounding[id(symbolic)].wasted(route.bounds, sizes)
+            keep(self._waste, key, (0.0, waste), _REMEMBERED)
+        spent, waste = self._waste[key]
+        if spent > WORTH_COMPILING:
+            self._routes[key] = None
+            return True
+        self._waste[key] = spent + waste, waste
+        return False
 
     def _route(self, shapes: Shapes) -> Route | None:
         if self._program is None:

@@ -19,9 +19,11 @@ from ...dialects.types import byte_width, tensor_type
 
 Sizes = Mapping[str, int]
 
-# A bound is doubled while the program at it has at most this much more work: half of the most that
-# a step costs, and less than a compilation costs in a hundred calls.
+# A bound is doubled while the program at it has at most this much more work.
 MORE_WORK = 1.2
+# A size gets a program of its own once padding has cost it this many bytes: 4 seconds, somewhat
+# more than its compilation takes.
+WORTH_COMPILING = 4e10
 # Bytes that a core moves from memory in the time of a multiply-add: 25e9 of these, 10e9 bytes/s.
 BYTES_OF_MAC = 0.4
 # And in the time of a call of the smallest program, 20 microseconds.
@@ -29,7 +31,7 @@ BYTES_OF_CALL = 200_000
 # No bound is doubled beyond this: memory is planned for it.
 LARGEST = 1 << 14
 # So many sizes before the end of a step are tried where a guard does not hold there.
-TRIED = 64
+TRIED = 1024
 # Their readers do what these do, while they read.
 _VIEWS = ("broadcast", "reshape", "slice", "split", "transpose")
 
@@ -45,8 +47,7 @@ class SizeBounds:
     def steps(self, sizes: Sizes, changing: Collection[str]) -> dict[str, int]:
         """The end of each changing symbol's step: one for all sizes of a step.
 
-        A step is a quarter of the power of two below the size. Symbols that a guard fixes are left
-        out.
+        A step ends at a power of two. Symbols that a guard fixes are left out.
 
         Args:
             sizes: of all symbols.
@@ -87,6 +88,10 @@ class SizeBounds:
                     growing.remove(name)
         return found
 
+    def wasted(self, bounds: Sizes, sizes: Sizes) -> float:
+        """The work that a call of these sizes does for padding, in bytes."""
+        return self._work.at({**sizes, **bounds}) - self._work.at(sizes)
+
     def near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
         """Whether the program at these bounds is little more work than at the steps' ends."""
         most = MORE_WORK * self._work.at({**fixed, **steps})
@@ -97,9 +102,8 @@ class SizeBounds:
 
 
 def _step(size: int) -> int:
-    """The next multiple of a quarter of the power of two below a size."""
-    quarter = max(1, (1 << max(size.bit_length() - 1, 0)) // 4)
-    return -(-size // quarter) * quarter
+    """The next power of two."""
+    return 1 << max(size - 1, 0).bit_length()
 
 
 def _behind(main: FuncOp, name: str, sizes: Sizes, changing: Collection[str]) -> int:
@@ -161,4 +165,4 @@ class WorkModel:
         )
 
 
-__all__ = ["SizeBounds", "WorkModel"]
+__all__ = ["WORTH_COMPILING", "SizeBounds", "WorkModel"]

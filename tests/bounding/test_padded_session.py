@@ -133,6 +133,21 @@ def test_outputs_may_be_given_and_shapes_are_checked(tmp_path: Path) -> None:
         session(**{**step_feeds(7), "v": drawn(0, 1, 2, 8, 4)})
 
 
+def test_a_size_that_comes_often_gets_its_own_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, STEP)
+    session, peer = session_of(path), onnxruntime.InferenceSession(path)
+    for past in (2, 3, 4):
+        agree(session, peer, step_feeds(past))
+    assert session.programs == 2
+    monkeypatch.setattr(padded_sessions, "WORTH_COMPILING", 0.0)
+    agree(session, peer, step_feeds(3))
+    assert session.programs == 3
+    assert not isinstance(session.bound(step_feeds(3))[0], PaddedSession)
+    assert isinstance(session.bound(step_feeds(7))[0], PaddedSession)
+
+
 def test_results_are_not_changed_by_later_calls(tmp_path: Path) -> None:
     text = "g (float[n,4] x) => (float[n,4] y, float[n,4] z) { y = Identity(x) z = Relu(x) }"
     session = session_of(saved(tmp_path, text))
