@@ -121,8 +121,23 @@ class Pruning:
     seconds: float = 60.0
 
 
+@dataclass(frozen=True)
+class PaddingMargins:
+    """Which sizes share a program of larger ones.
+
+    Attributes:
+        more_work: a bound is doubled while the program at it has at most this much more work.
+        wasted: bytes (of 10e9 a second) that padding may cost a size before it gets a program of
+            its own: 4 seconds, somewhat more than its compilation takes.
+    """
+
+    more_work: float = 1.2
+    wasted: float = 4e10
+
+
 ACCEPT = Acceptance()
 MEASURE = Measuring()
+PAD = PaddingMargins()
 PRUNE = Pruning()
 # Mutants take seconds of enumeration each, so small subprograms are skipped earlier, and measuring
 # the baselines leaves time for it. A mutant's price does not include its savings at neighbours, so

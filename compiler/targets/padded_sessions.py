@@ -13,8 +13,9 @@ from ...dialects.shape_guards import shape_env
 from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
 from ...passes.bounding.bound_dims import bound
-from ...passes.bounding.bounds import WORTH_COMPILING, SizeBounds
+from ...passes.bounding.bounds import SizeBounds
 from ...passes.bounding.padding import NotBounded
+from ...passes.margins import PAD
 from .padded_session import PaddedSession
 from .session import Session
 
@@ -119,7 +120,7 @@ class PaddedSessions:
             waste = self._bounding[id(symbolic)].wasted(route.bounds, sizes)
             keep(self._waste, key, (0.0, waste), _REMEMBERED)
         spent, waste = self._waste[key]
-        if spent > WORTH_COMPILING:
+        if spent > PAD.wasted:
             self._routes[key] = None
             return True
         self._waste[key] = spent + waste, waste

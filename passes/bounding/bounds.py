@@ -16,14 +16,10 @@ from ...dialects.graph import GraphOp
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env
 from ...dialects.types import byte_width, tensor_type
+from ..margins import PAD
 
 Sizes = Mapping[str, int]
 
-# A bound is doubled while the program at it has at most this much more work.
-MORE_WORK = 1.2
-# A size gets a program of its own once padding has cost it this many bytes: 4 seconds, somewhat
-# more than its compilation takes.
-WORTH_COMPILING = 4e10
 # Bytes that a core moves from memory in the time of a multiply-add: 25e9 of these, 10e9 bytes/s.
 BYTES_OF_MAC = 0.4
 # And in the time of a call of the smallest program, 20 microseconds.
@@ -94,7 +90,7 @@ class SizeBounds:
 
     def near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
         """Whether the program at these bounds is little more work than at the steps' ends."""
-        most = MORE_WORK * self._work.at({**fixed, **steps})
+        most = PAD.more_work * self._work.at({**fixed, **steps})
         return self._work.at({**fixed, **bounds}) <= most
 
     def _fits(self, sizes: Sizes) -> bool:
@@ -165,4 +161,4 @@ class WorkModel:
         )
 
 
-__all__ = ["WORTH_COMPILING", "SizeBounds", "WorkModel"]
+__all__ = ["SizeBounds", "WorkModel"]

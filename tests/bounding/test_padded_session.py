@@ -16,6 +16,7 @@ from isoform.compiler.targets import padded_sessions
 from isoform.compiler.targets.dynamic_session import DynamicSession
 from isoform.compiler.targets.padded_session import PaddedSession
 from isoform.dialects.types import Array
+from isoform.passes.margins import PaddingMargins
 
 # One step of a decoder: keys and values behind those of the cache.
 STEP = """g (float[1,1,8] x, float[1,2,past,4] k, float[1,2,past,4] v, float[8,8] w)
@@ -141,7 +142,7 @@ def test_a_size_that_comes_often_gets_its_own_program(
     for past in (2, 3, 4):
         agree(session, peer, step_feeds(past))
     assert session.programs == 2
-    monkeypatch.setattr(padded_sessions, "WORTH_COMPILING", 0.0)
+    monkeypatch.setattr(padded_sessions, "PAD", PaddingMargins(wasted=0.0))
     agree(session, peer, step_feeds(3))
     assert session.programs == 3
     assert not isinstance(session.bound(step_feeds(3))[0], PaddedSession)
