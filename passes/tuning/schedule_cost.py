@@ -65,7 +65,12 @@ def is_available() -> bool:
 
 def learned(trials: Sequence[KnownTrials], seed: int) -> Model:
     """The model of trials of one kind of kernel; an untrained one if they are few."""
-    rows = [(t.space, schedule, ratio) for t in trials for schedule, ratio in t.ratios.items()]
+    # In one order, whether they were measured now or come from a file: trees depend on it.
+    rows = [
+        (t.space, schedule, t.ratios[schedule])
+        for t in trials
+        for schedule in sorted(t.ratios, key=lambda schedule: schedule.text)
+    ]
     if len(rows) < LEAST_TRIALS or not is_available():
         return Untrained()
     from sklearn.ensemble import ExtraTreesRegressor

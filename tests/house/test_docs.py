@@ -42,10 +42,15 @@ COMMAND = re.compile(
 COMPOUND = re.compile(r"^\s*(?:for|while|if|case)\b|^\w+=", re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_document(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def commands_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let bash find them."""
     tools = Path(sys.executable).parent
     monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_document(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     scope = ModuleType(f"doc_{path.stem.replace('-', '_')}")
     monkeypatch.setitem(sys.modules, scope.__name__, scope)
