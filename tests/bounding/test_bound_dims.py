@@ -103,6 +103,18 @@ PROGRAMS = {
   %b = graph.transpose %a {perm = [0, 2, 1, 3]} : [1, 2, n, 3]
   %y = graph.reduce_sum %b {axes = [2]} : [1, 2, 1, 3]""",
     ),
+    "heads-garbage": (
+        "%x: [1, n, 6]",
+        """%e = graph.exp %x : [1, n, 6]
+  %a = graph.reshape %e {shape = [1, n, 2, 3]} : [1, n, 2, 3]
+  %y = graph.reduce_sum %a {axes = [1]} : [1, 1, 2, 3]""",
+    ),
+    "joined-garbage": (
+        "%x: [2, n], %z: [3, n]",
+        """%e = graph.exp %x : [2, n]
+  %a = graph.concat %e, %z {axis = 0} : [5, n]
+  %y = graph.reduce_sum %a {axes = [1]} : [5, 1]""",
+    ),
     "flattened": ("%x: [n, 3]", "%y = graph.reshape %x {shape = [3 * n]} : [3 * n]"),
     "batch-joined": ("%x: [m, n, 3]", "%y = graph.reshape %x {shape = [m * n, 3]} : [m * n, 3]"),
     "batch-parted": (
