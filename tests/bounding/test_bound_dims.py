@@ -109,6 +109,15 @@ PROGRAMS = {
   %a = graph.reshape %e {shape = [1, n, 2, 3]} : [1, n, 2, 3]
   %y = graph.reduce_sum %a {axes = [1]} : [1, 1, 2, 3]""",
     ),
+    "moved-garbage": (
+        "%x: [n, 4]",
+        """%e = graph.exp %x : [n, 4]
+  %t = graph.transpose %e {perm = [1, 0]} : [4, n]
+  %b = graph.broadcast %t {shape = [2, 4, n], dims = [1, 2]} : [2, 4, n]
+  %s = graph.slice %b {starts = [0, 1, 0], sizes = [2, 2, n], steps = [1, 1, 1]} : [2, 2, n]
+  %p, %q = graph.split %s {axis = 0, sizes = [1, 1]} : [1, 2, n], [1, 2, n]
+  %y = graph.reduce_sum %q {axes = [2]} : [1, 2, 1]""",
+    ),
     "joined-garbage": (
         "%x: [2, n], %z: [3, n]",
         """%e = graph.exp %x : [2, n]
