@@ -404,6 +404,8 @@ def _add_zoo(subparsers: Any, name: str) -> ArgumentParser:
 def _add_explain(subparsers: Any, name: str) -> ArgumentParser:
     parser = _parser(subparsers, name, "tell in words what a report of `optimize` says")
     parser.add_argument("report", metavar="REPORT.json")
+    text = "only rewrites with TEXT in rule or place, whole: IR, steps, equal forms of the e-graph"
+    parser.add_argument("--rewrites", metavar="TEXT", help=text)
     return parser
 
 

@@ -281,6 +281,14 @@ def where(op: Operation) -> str:
     return f"{op.name} %{hint}" if hint else op.name
 
 
+def without_code(op: Operation, code: str) -> UserError:
+    """The error where a program is to run and an op has no code of this kind ("CPU", "CUDA")."""
+    ours = op.name.startswith(("graph.", "algebra."))
+    runs = "what runs is made of graph, algebra and kernel ops"
+    hint = "lower to kernel first" if ours else runs
+    return UserError(f"this op has no {code} code", where=where(op), hint=hint)
+
+
 def expression_of(op: Operation) -> str | None:
     """The ops that made a weight or literal at compile time; None for the program's own."""
     text = op.attributes.get(EXPRESSION)

@@ -1,10 +1,13 @@
-"""Long work on a terminal as one block: stage, what it looks at, the best so far, time left."""
+"""Long work on a terminal: one block for `optimize` (stage, what it looks at, the best so far, time
+left), one bar for work on many things; a line now and then elsewhere.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 # Twice a second is often enough to see that work goes on, and disturbs no measurement.
 _A_SECOND = 2
+# Seconds between two lines of `progress`, where there is no terminal.
+_LINES = 10.0
 
 
 class CalmBlock:
@@ -75,3 +80,51 @@ def calm_block(title: str, budget: float) -> Generator[None]:
         Live(block, console=console, refresh_per_second=_A_SECOND, transient=True),
     ):
         yield
+
+
+@contextmanager
+def progress(what: str, total: int) -> Generator[Callable[[str], None]]:
+    """Show how many of `total` are done, each told by its name; with -q nothing."""
+    if is_quiet():
+        yield lambda name: None
+    elif sys.stderr.isatty():
+        with _bar(what, total) as told:
+            yield told
+    else:
+        with _lines(what, total) as told:
+            yield told
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Generator[Callable[[str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    last = TextColumn("{task.fields[last]}", markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), last, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total, last="")
+        yield lambda name: bar.update(task, advance=1, last=one_line(name))
+
+
+@contextmanager
+def _lines(what: str, total: int) -> Generator[Callable[[str], None]]:
+    """A line every ten seconds, also while the first is not done."""
+    done: list[str] = []
+    ended, started = threading.Event(), time.perf_counter()
+
+    def tell() -> None:
+        while not ended.wait(_LINES):
+            seconds = time.perf_counter() - started
+            last = f", last {one_line(done[-1])}" if done else ""
+            text = f"{what}: {len(done)} of {total} in {seconds:.0f} s{last}"
+            print(text, file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield done.append
+    finally:
+        ended.set()
+        thread.join()

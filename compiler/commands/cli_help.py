@@ -38,7 +38,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "bench": ("isoform bench model.onnx --against onnxruntime,openvino --threads 4",),
     "zoo": ("isoform zoo", "isoform zoo dcgan -o dcgan.onnx"),
-    "explain": ("isoform explain report.json",),
+    "explain": (
+        "isoform explain report.json",
+        "isoform explain report.json --rewrites matmul-associates",
+    ),
     "view": ("isoform view report.json -o page.html", "isoform view zoo:resnet18 -o page.html"),
     "verify": ("isoform verify model.onnx faster.mlir", "isoform verify certificate.json"),
     "bisect": ("isoform bisect model.onnx faster.mlir", "isoform bisect m.mlir -p canonicalize"),

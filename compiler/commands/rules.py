@@ -20,6 +20,7 @@ from ...passes.rules.rule_set import (
     shipped_names,
 )
 from ...passes.rules.rule_text import print_rules, term_text
+from .calm_block import progress
 from .subcommands import print_json, table
 
 if TYPE_CHECKING:  # the provers load z3 and egglog
@@ -78,7 +79,13 @@ def _verify(arguments: Namespace) -> int:
     started = time.monotonic()
     questions = [(rule, arguments.count, arguments.seed) for rule in rules]
     verdicts_by_number: dict[int, VerifiedRule] = {}
-    LocalExecutor(arguments.jobs - 1).run(_verdict, questions, verdicts_by_number.__setitem__)
+    with progress("verified", len(rules)) as done:
+
+        def heard(number: int, verdict: VerifiedRule) -> None:
+            verdicts_by_number[number] = verdict
+            done(f"{rules[number].name}: {verdict.rule.proof}")
+
+        LocalExecutor(arguments.jobs - 1).run(_verdict, questions, heard)
     found = [verdicts_by_number[k] for k in range(len(rules))]
     bad = [(v, r) for v, r in zip(found, rules, strict=True) if v.rule.proof == "refuted"]
     counts = {proof: sum(v.rule.proof == proof for v in found) for proof in PROOFS}

@@ -69,11 +69,14 @@ def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
 
 
 def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rules that a derivation or mutation search applied, and where."""
+    """The rules that a search applied, and where."""
     places: dict[str, list[str]] = {}
     for entry in rewrites:
-        if entry["rule"].partition(" ")[0] == strategy:
-            places.setdefault(entry["place"], []).append(entry["rule"].partition(" ")[2])
+        search, _, rule = entry["rule"].partition(" ")
+        if search == strategy:
+            places.setdefault(entry["place"], []).append(rule)
+        elif entry.get("search") == strategy:
+            places.setdefault(entry["place"], []).append(entry["rule"])
     return [
         f"  {strategy} {place}" + (f": {', '.join(rules)}" if any(rules) else "")
         for place, rules in places.items()

@@ -12,13 +12,18 @@ from rich.text import Text
 from ...dialects.errors import one_line
 from .changes import source_of
 from .in_words import STOPPED, by_reason, milliseconds, precision_line
+from .sections import Section
 
 # Places of one row that are named; the others are counted.
 _NAMED = 2
 
 
-def tables(report: Mapping[str, Any]) -> Group:
-    """Price, rewrites, searches and what was rejected; a table without rows is left out."""
+def tables(report: Mapping[str, Any], more: Sequence[Section] = ()) -> Group:
+    """Price, rewrites, searches and what was rejected; a table without rows is left out.
+
+    Args:
+        more: what `explain` tells beside them (sections.py).
+    """
     earlier = ", remembered of an earlier run" if report.get("remembered") else ""
     asked = f" for {report['target']}, strategy {report['strategy']}: {report['stop_reason']}"
     asked += f" after {report['elapsed_s']:.1f} s{earlier}"
@@ -27,7 +32,8 @@ def tables(report: Mapping[str, Any]) -> Group:
         Text(),
         _price(report["cost"]),
     ]
-    found = (_rewrites(report), _searches(report), _rejected(report["rejected"]))
+    others = [_section(section) for section in more]
+    found = (_rewrites(report), _searches(report), *others, _rejected(report["rejected"]))
     for table in found:
         parts += [Text(), table] if table.row_count else []
     if "precision" in report:
@@ -90,6 +96,23 @@ def _searches(report: Mapping[str, Any]) -> Table:
         looked = "; ".join(part for part in (search.get("looked_at", ""), stop) if part)
         table.add_row(name, seconds, _cell(looked), outcome)
     return table
+
+
+def _section(section: Section) -> Table:
+    table = _table(*section.head, right=section.right)
+    for row in section.rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def rewrite_table(entry: Mapping[str, Any], rows: Sequence[tuple[str, str]]) -> Group:
+    """A rewrite whole: a row for each of its parts."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(_cell(name), Text(text))
+    return Group(Text(one_line(entry["rule"]), "bold cyan"), table, Text())
 
 
 def _rejected(rejected: Sequence[Mapping[str, Any]]) -> Table:

@@ -435,7 +435,7 @@ def _compare(
             left = max(end - time.perf_counter(), 0.0)
             return measure_pair(before, after, request.seed, request.options, left)
     except TimeIsUpError:
-        note = "the budget was spent before it was compared with the input"
+        note = "the budget was spent before it was compared with the input: --budget gives more"
     except KeyboardInterrupt:
         if interrupted:
             raise

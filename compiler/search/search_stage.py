@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,8 +60,10 @@ def run_searches(
                 result = strategy.search(found.program, request.costs, limits, measure)
                 if is_added(strategy):
                     result = _proved(strategy, found.program, result, limits.seconds)
-            # A search may use all of its share; what it found is still priced, in half of the rest.
-            with until(request.wall((end + request.end) / 2)):
+            # A search may use all of its share, and more on a busy machine. What it found is still
+            # priced: measured in half of the rest, or by the model, which takes little.
+            modelled = request.unmeasured is not None
+            with until(math.inf if modelled else (end + request.end) / 2):
                 accept(found, strategy, result, request)
         except (KeyboardInterrupt, TimeIsUpError) as error:
             stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"

@@ -28,7 +28,7 @@ from ...dialects.kernel import (
     logical,
     physical,
 )
-from ...dialects.program import Program, return_of, where
+from ...dialects.program import Program, return_of, where, without_code
 from ...dialects.schedule import tile_of
 from ...dialects.types import Array, Tensor, byte_width, element_count, strided, tensor_type
 from .code_cache import cached_code
@@ -180,13 +180,7 @@ class Lowered:
             if not all(body.lower(self.arena_start + place) for body in bodies):
                 return None
             return control_calls(op, bodies, place)
-        ours = op.name.startswith(("graph.", "algebra."))
-        hint = (
-            "lower to kernel first"
-            if ours
-            else "what runs is made of graph, algebra and kernel ops"
-        )
-        raise UserError("this op has no CPU code", where=where(op), hint=hint)
+        raise without_code(op, "CPU")
 
     def _kernel_calls(self, op: KernelOp) -> list[KernelCall]:
         match op:

@@ -25,7 +25,7 @@ from ...dialects.kernel import (
     ViewOp,
     physical,
 )
-from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.program import Program, main_of, return_of, where, without_code
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
 from .element_types import memory_type
@@ -172,7 +172,7 @@ class _Builder:
                 hint = "compile it for the cpu"
                 raise UserError("control flow has no CUDA code", where=where(op), hint=hint)
             case _:
-                raise UserError("this op has no CUDA code", where=where(op), hint="lower it first")
+                raise without_code(op, "CUDA")
 
     def _kernel(self, op: KernelOp) -> None:
         if self._library(op):

@@ -455,7 +455,7 @@ def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings)
     entries = list[Rejected]()
     for replacement in replacements:
         origin = graph.nodes[node_of(replacement.match.roots[0])].origin
-        reason = f"it would change the cost by {_delta(replacement):+.3g} s"
+        reason = f"it would change the cost by {_delta(replacement) * 1e6:+.3g} us"
         rule = settings.rules[replacement.match.rule]
         entries.append(Rejected(rule.name, tables.places[origin], reason))
     return entries + (_by_reason(list(found.refused)) if settings.rejected else [])

@@ -93,7 +93,11 @@ def other() -> Program:
 
 
 def asked(
-    monkeypatch: pytest.MonkeyPatch, budget: float, *searches: Callable[[], SearchResult]
+    monkeypatch: pytest.MonkeyPatch,
+    budget: float,
+    *searches: Callable[[], SearchResult],
+    given: Program | None = None,
+    target: str = "cpu",
 ) -> Optimized:
     """What `optimize` makes of the program with these searches."""
 
@@ -105,7 +109,7 @@ def asked(
 
     made = tuple(strategy(k, search) for k, search in enumerate(searches))
     monkeypatch.setattr(optimizer, "chosen", lambda *_, **__: made)
-    return optimize(program(), budget=budget)
+    return optimize(given or program(), target, budget=budget)
 
 
 def gives(made: Program, stop: Any = "finished") -> Callable[[], SearchResult]:
@@ -192,6 +196,27 @@ def test_what_a_search_found_in_all_of_its_time_is_priced(
     found = asked(monkeypatch, 30.0, long)
     assert [s["kept"] for s in found.report["searches"]] == [True]
     assert "neg" in str(found.module)
+
+
+def test_a_busy_machine_loses_nothing_that_the_model_prices(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def product(times: int) -> Program:
+        b = GraphBuilder()
+        x = y = b.input("x", (64, 64))
+        for _ in range(times):
+            y = b.matmul(y, x)
+        b.output("y", y)
+        return b.build()
+
+    def long() -> SearchResult:
+        clock.pass_by(100.0)  # more than all of the budget
+        return SearchResult(product(1), "time")
+
+    found = asked(monkeypatch, 30.0, long, given=product(2), target="h100")
+    assert [s["kept"] for s in found.report["searches"]] == [True]
+    cost = found.report["cost"]
+    assert cost["after"] < cost["before"] and "not kept" not in found.report["message"]
 
 
 def test_an_interrupt_ends_all_searching_and_what_was_found_is_compared(

@@ -7,6 +7,9 @@ import pty
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +18,8 @@ from rich.console import Console
 from support.viewed import convolution_with_batch_norm
 
 from isoform.compiler import api, cli
-from isoform.compiler.commands.calm_block import CalmBlock, calm_block
+from isoform.compiler.commands import calm_block as module
+from isoform.compiler.commands.calm_block import CalmBlock, calm_block, progress
 from isoform.dialects.errors import heard_by, is_heard, loudness, say
 
 
@@ -88,3 +92,51 @@ def test_a_terminal_sees_the_block_and_then_the_tables(tmp_path: Path) -> None:
         assert run.wait() == 0
     text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", seen).decode()
     assert "best so far" in text and text.index("best so far") < text.index("as fast")
+
+
+def test_a_pipe_gets_a_line_now_and_then_of_work_on_many_things(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LINES", 1e-3)
+    with progress("verified", 3) as done:
+        _awaited(capsys, r"verified: 0 of 3 in \d+ s\n")  # also while the first is not done
+        done("relu-twice: proved\x1b[5m")
+        _awaited(capsys, r"verified: 1 of 3 in \d+ s, last relu-twice: proved \[5m\n")
+
+
+def _awaited(capsys: pytest.CaptureFixture[str], pattern: str) -> None:
+    """Wait for a line on stderr: a minute is more than any machine needs."""
+    for _ in range(60_000):
+        if re.search(pattern, capsys.readouterr().err):
+            return
+        time.sleep(1e-3)
+    raise AssertionError(pattern)
+
+
+def test_a_terminal_gets_a_bar_and_quiet_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    for level in (0, -1):
+        monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+        with loudness(level), progress("verified", 3) as done:
+            done("[red]relu[/red]")
+        assert ("1/3" in terminal.getvalue()) == (level == 0)
+        assert ("[red]relu[/red]" in terminal.getvalue()) == (level == 0)
+
+
+def test_rules_verify_shows_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(module, "_lines", lambda what, total: _recorded(told))
+    (tmp_path / "a.rules").write_text("rule twice\n  relu(relu(?x)) => relu(?x)\n")
+    assert cli.main(["rules", "verify", str(tmp_path / "a.rules")]) == 0
+    assert told == ["twice: proved-by-z3"]
+
+
+@contextmanager
+def _recorded(told: list[str]) -> Generator[Callable[[str], None]]:
+    yield told.append

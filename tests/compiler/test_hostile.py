@@ -137,6 +137,7 @@ FILES: dict[str, str | bytes] = {
 
 # (tool, arguments, exit status, what the line says)
 OPT: list[tuple[str, int, str]] = [
+    ("linalg.mlir -t cuda", 1, "no CUDA code .what runs is made of graph, algebra and kernel ops"),
     ("none.mlir", 1, "no such file"),
     ("god.mlir", 1, "did you mean 'good.mlir'"),
     (".", 1, "does not tell the format|cannot read"),

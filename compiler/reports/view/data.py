@@ -30,10 +30,10 @@ def page_data(report: Mapping[str, Any]) -> dict[str, Any]:
         "levels": levels,
         "families": families,
         "rewrites": [_rewrite(entry, families, levels) for entry in report["rewrites"]],
-        "kernels": _kernels(report, levels),
-        "searches": _searches(report),
+        "kernels": kernels(report, levels),
+        "searches": searches(report),
         "stages": [[name, s] for name, s in report.get("stages_s", {}).items() if s > 0],
-        "matches": _matches(report),
+        "matches": matches(report),
         "rejected": _rejected(report["rejected"]),
     }
 
@@ -111,14 +111,14 @@ def _at(
     return found
 
 
-def _kernels(report: Mapping[str, Any], levels: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds of each kernel: measured where the report has them, else modelled."""
+def kernels(report: Mapping[str, Any], levels: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Seconds of each kernel: measured where the report has them, else modelled from `levels`."""
     measured = report.get("kernels") or {}
     found: dict[str, Any] = {"kind": "measured" if measured else "modelled"}
     for side in SIDES:
         rows = measured.get(side)
         if rows is None:
-            nodes = (levels["kernel"][side] or {"nodes": []})["nodes"]
+            nodes = ((levels and levels["kernel"][side]) or {"nodes": []})["nodes"]
             rows = [node for node in nodes if node.get("seconds")]
         found[side] = [_kernel(row) for row in rows]
     return found
@@ -136,7 +136,7 @@ def _kernel(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"label": label, "source": source, "seconds": row["seconds"], "family": kind}
 
 
-def _searches(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def searches(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The searches in the order they ran, their curves one after the other on one clock."""
     stages, start = report.get("stages_s", {}), 0.0
     found: list[dict[str, Any]] = []
@@ -162,7 +162,7 @@ def _searches(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _matches(report: Mapping[str, Any]) -> list[list[Any]]:
+def matches(report: Mapping[str, Any]) -> list[list[Any]]:
     """Rules with how often they added to an e-graph, most often first."""
     counts: dict[str, int] = {}
     for search in report.get("searches", []):

@@ -1,0 +1,140 @@
+"""What `isoform explain` tells beyond the lines of `optimize`: what the page of `view` shows.
+
+Tables of where the time goes, of the best price over time and of the e-graph's matches; and single
+rewrites whole, with their IR, the steps of their derivation and the equal forms of their e-graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...dialects.errors import one_line
+from .changes import source_of
+from .program_graphs import SIDES
+from .view.data import kernels, matches, searches
+
+# Rows of a table that has many; the last row counts the others.
+_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table: its head, its rows, and which columns are numbers."""
+
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    right: tuple[int, ...]
+
+
+def sections(report: Mapping[str, Any]) -> list[Section]:
+    """The tables that have rows."""
+    found = [*_time(report), _curves(report), _matches(report)]
+    return [section for section in found if section.rows]
+
+
+def microseconds(seconds: float) -> str:
+    """Three digits in the unit that fits: `64.2 us`, `1.72 ms`."""
+    if abs(seconds) >= 1e-3:
+        return f"{seconds * 1e3:.3g} ms" if abs(seconds) < 1.0 else f"{seconds:.3g} s"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def _time(report: Mapping[str, Any]) -> list[Section]:
+    """The slowest kernels before and after, with their shares."""
+    if "levels" not in report and not report.get("kernels"):
+        return []
+    found = kernels(report, report.get("levels"))
+    tables: list[Section] = []
+    for side in SIDES:
+        rows = sorted(found[side], key=lambda kernel: -kernel["seconds"])
+        total = sum(kernel["seconds"] for kernel in rows) or 1.0
+        shown = [
+            (one_line(k["label"]), microseconds(k["seconds"]), f"{k['seconds'] / total:.0%}")
+            for k in rows[:_ROWS]
+        ]
+        if rest := rows[_ROWS:]:
+            seconds = sum(kernel["seconds"] for kernel in rest)
+            shown.append((f"{len(rest)} more", microseconds(seconds), f"{seconds / total:.0%}"))
+        head = f"kernels {side}, {found['kind']}"
+        tables.append(Section((head, "time", "share"), shown, (1, 2)))
+    return tables
+
+
+def _curves(report: Mapping[str, Any]) -> Section:
+    """Each time that a search found something better: when, after how much, and its price."""
+    rows: list[tuple[str, ...]] = []
+    for search in searches(report):
+        best = float("inf")
+        for seconds, count, price, part in search["points"]:
+            if price < best:
+                row = (f"{seconds:.1f} s", f"{count:.0f}", microseconds(price), f"{part:.0%}")
+                rows.append((search["name"], *row))
+                best = price
+    return Section(("best of", "at", "looked at", "price", "of its first"), rows, (1, 2, 3, 4))
+
+
+def _matches(report: Mapping[str, Any]) -> Section:
+    found = matches(report)
+    rows = [(one_line(rule), str(count)) for rule, count in found[:_ROWS]]
+    if rest := found[_ROWS:]:
+        rows.append((f"{len(rest)} more rules", str(sum(count for _, count in rest))))
+    return Section(("added to the e-graph", "times"), rows, (1,))
+
+
+# --- single rewrites ----------------------------------------------------------------------------
+
+
+def chosen_rewrites(report: Mapping[str, Any], text: str) -> list[Mapping[str, Any]]:
+    """The rewrites whose rule or place has the text in it."""
+    wanted = text.lower()
+    return [
+        entry
+        for entry in report["rewrites"]
+        if wanted in f"{entry['rule']} {entry['place']}".lower()
+    ]
+
+
+def rewrite_rows(entry: Mapping[str, Any], steps: Sequence[str]) -> list[tuple[str, str]]:
+    """A rewrite whole: what each part is, and the part, which may have several lines.
+
+    Args:
+        steps: the rules that were applied at this place, in order.
+    """
+    prices = entry.get("seconds")
+    before, after = entry.get("before"), entry.get("after")
+    became = entry.get("became")
+    rows = [
+        ("source node", source_of(entry["place"])),
+        ("op", entry["place"]),
+        ("proof", entry.get("proof", "")),
+        ("price", " -> ".join(map(microseconds, prices)) if prices else ""),
+        ("gain", microseconds(entry["delta"]) if entry["delta"] else ""),
+        ("error", f"{entry['error']:.1e}" if entry.get("error") is not None else ""),
+        ("floats", entry.get("floats", "")),
+        ("infinities", entry.get("infinities", "")),
+        ("steps here", ", ".join(steps) if len(steps) > 1 else ""),
+        ("IR before", "" if before is None else before or "(nothing)"),
+        ("after this step", became or ""),
+        ("IR after", "" if after is None else after or "(nothing)"),
+    ]
+    rows += [(f"equal to {found['value']}", _forms(found)) for found in entry.get("equal", ())]
+    return [(one_line(name), _printable(text)) for name, text in rows if text]
+
+
+def _forms(found: Mapping[str, Any]) -> str:
+    """The forms of a class of the e-graph, a line each; the chosen one is marked."""
+    lines = [
+        f"{'*' if form['chosen'] else ' '} {form['ir']}  "
+        f"({microseconds(form['seconds']) if form['seconds'] else 'free'}, "
+        f"{form['rule'] or 'of the program'})"
+        for form in found["forms"]
+    ]
+    return "\n".join([*lines, *([f"  and {found['more']} more"] if found["more"] else [])])
+
+
+def _printable(text: str) -> str:
+    """Lines without control characters; spaces at their beginnings are kept."""
+    lines = text.split("\n")
+    return "\n".join(" " * (len(s) - len(s.lstrip(" "))) + one_line(s) for s in lines)
