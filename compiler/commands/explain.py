@@ -26,11 +26,9 @@ def explain_command(arguments: Namespace) -> int:
 def show(report: Mapping[str, Any], more: Sequence[Section] = ()) -> None:
     """Print a report on stdout."""
     if not sys.stdout.isatty():
-        from .subcommands import table
-
         print(explain(report))
         for section in more:
-            print("", table(section.head, section.rows), sep="\n")
+            print("", section.text(), sep="\n")
         return
     from ..reports.tables import tables
 

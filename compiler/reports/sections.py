@@ -12,8 +12,8 @@ from typing import Any
 
 from ...dialects.errors import one_line
 from .changes import source_of
+from .measures import kernels, matches, searches
 from .program_graphs import SIDES
-from .view.data import kernels, matches, searches
 
 # Rows of a table that has many; the last row counts the others.
 _ROWS = 10
@@ -26,6 +26,18 @@ class Section:
     head: tuple[str, ...]
     rows: list[tuple[str, ...]]
     right: tuple[int, ...]
+
+    def text(self) -> str:
+        """Columns two spaces apart, numbers at their right."""
+        lines = [self.head, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell.rjust(width) if k in self.right else cell.ljust(width)
+                for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
 
 
 def sections(report: Mapping[str, Any]) -> list[Section]:
