@@ -45,7 +45,8 @@ class PaddedSession(Session):
     ) -> None:
         self.session, self.runner, self.program = session, session.runner, session.program
         self.bounds, self.fixed = dict(bounds), dict(fixed)
-        self.inputs = tuple(i for i in session.inputs if i.name.removeprefix(SIZE) not in bounds)
+        sizes = {SIZE + name for name in bounds}
+        self.inputs = tuple(i for i in session.inputs if i.name not in sizes)
         self.outputs = session.outputs
         self._defaults, self._cuts, self._closed = {}, {}, False
         self._lock = threading.Lock()

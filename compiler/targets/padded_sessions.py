@@ -138,6 +138,8 @@ class PaddedSessions:
             return None
         for name, n in sizes.items():
             self._met.setdefault(name, set()).add(n)
+        if 0 in sizes.values():  # a maximum of nothing, a softmax of nothing: no padding is right
+            return None
         changing = [name for name in sizes if len(self._met[name]) > 1]
         if not changing or shape_env(symbolic.main).broken(sizes) is not None:
             return None

@@ -120,6 +120,8 @@ def hardmax(node: OnnxNode) -> list[SSAValue]:
     shape, build = shape_of(x), node.build
     if not is_float(element_of(x)):  # NotNative: expanded, or kept opaque
         raise NotNative
+    if shape[axis] == 0:
+        return [node[0]]
     positions = np.arange(shape[axis], dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis - 1))
     # `together` broadcasts both to one shape.
     here = build.equal(*node.together(build.arg_max(x, axis=axis), node.data(positions, "places")))

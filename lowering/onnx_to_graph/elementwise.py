@@ -191,10 +191,11 @@ def clip(node: OnnxNode) -> list[SSAValue]:
             raise UserError("a bound is not a single number", found=list(bound.shape))
     if low is not None and high is not None:
         return [build.clip(x, min=float(low.ravel()[0]), max=float(high.ravel()[0]))]
-    if node.has(1):
-        x = build.max(x, build.expand(node.reshape(node[1], []), shape_of(x)))
-    if node.has(2):
-        x = build.min(x, build.expand(node.reshape(node[2], []), shape_of(x)))
+    for k, end, by in ((1, lowest, build.max), (2, greatest, build.min)):
+        if node.has(k):
+            x = by(x, build.expand(node.reshape(node[k], []), shape_of(x)))
+        elif is_float(element_of(x)):
+            x = by(x, node.literal(end, x))
     return [x]
 
 

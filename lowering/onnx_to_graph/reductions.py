@@ -85,11 +85,16 @@ def log_sum(node: OnnxNode, x: SSAValue) -> SSAValue:
 
 
 def log_sum_exp(node: OnnxNode, x: SSAValue) -> SSAValue:
-    """max + log(sum(exp(x - max))), which does not overflow; without max for an empty operand."""
+    """max + log(sum(exp(x - max))), which does not overflow; without max for an empty operand.
+
+    Where the maximum is infinite nothing is subtracted: the difference would be NaN.
+    """
     build, axes = node.build, axes_of(node)
     if axes is None or math.prod(shape_of(x)) == 0:
         return build.log(reduce(node, "reduce_sum", build.exp(x)))
     top = build.reduce_max(x, axes=axes)
+    bare = build.equal(build.abs(top), node.literal(math.inf, top))
+    top = build.where(bare, node.literal(0, top), top)
     shifted = build.sub(x, build.expand(top, shape_of(x)))
     total = build.reduce_sum(build.exp(shifted), axes=axes)
     result = build.add(top, build.log(total))
@@ -107,7 +112,9 @@ def arg_extremum(sign: int) -> Converter:
             raise NotNative
         shape = shape_of(x)
         axis = node.axis(node.int("axis", 0), len(shape))
-        x = x if sign > 0 else build.neg(x)
+        if sign < 0:  # of integers not x: the least one has no negative
+            whole = not is_float(element_of(x))
+            x = build.sub(node.literal(-1, x), x) if whole else build.neg(x)
         last = node.flag("select_last_index")
         found = build.arg_max(reversed_along(node, x, axis) if last else x, axis=axis)
         if last:

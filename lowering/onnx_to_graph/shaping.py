@@ -83,7 +83,10 @@ def transpose(node: OnnxNode) -> list[SSAValue]:
     """Permute dims; reverse them if no permutation is given."""
     rank = len(node.shape(0))
     perm = node.ints("perm", range(rank - 1, -1, -1))
-    return [node.transpose(node[0], [node.axis(p, rank) for p in perm])]
+    axes = [node.axis(p, rank) for p in perm]
+    if len(set(axes)) != len(axes) or len(axes) != rank:
+        raise UserError("'perm' is not a permutation of the dims", found=list(perm))
+    return [node.transpose(node[0], axes)]
 
 
 def concat(node: OnnxNode) -> list[SSAValue]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerType, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.types import element_of, is_bool, is_unsigned
+from ...dialects.types import element_of, integer_range, is_bool, is_unsigned
 from .node import OnnxNode
 from .values import OnnxValue
 
@@ -55,4 +55,9 @@ def narrowed(node: OnnxNode, value: SSAValue) -> SSAValue:
     """A result of the widened node; one of the wide type in the node's own."""
     narrow = node.value(0).element
     assert narrow is not None
-    return node.cast(value, narrow) if element_of(value) == _wide(narrow) else value
+    if element_of(value) != _wide(narrow):
+        return value
+    if node.op_type in ("ReduceMax", "ReduceMin") and 0 in node.shape(0):  # of nothing: an end
+        low, high = (node.literal(end, value) for end in integer_range(narrow))
+        value = node.build.max(node.build.min(value, high), low)
+    return node.cast(value, narrow)

@@ -115,7 +115,7 @@ def bound(
             values[arg] = new
         for name in bounds:
             if SIZE + name in names:
-                raise UserError(f"an input has the name '{SIZE}{name}'")
+                raise NotBounded(f"an input has the name '{SIZE}{name}'")
             padding.take(name, build.input(SIZE + name, [], i64))
         for op in main.body.block.ops:
             if not isinstance(op, ReturnOp):

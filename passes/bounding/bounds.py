@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import OpResult
 
 from ...dialects.dims_attr import DimsAttr, dims_as_written
 from ...dialects.extent_math import Expression, symbol, value_at
 from ...dialects.extent_text import read_extent
 from ...dialects.graph import GraphOp
-from ...dialects.program import Program
+from ...dialects.program import Program, return_of
 from ...dialects.shape_guards import shape_env
 from ...dialects.types import byte_width, tensor_type
 from ..margins import PAD
@@ -134,8 +135,15 @@ class WorkModel:
 
     @staticmethod
     def of(program: Program) -> WorkModel:
-        """Of a program with symbols; what only moves data is left to its readers."""
+        """Of a program with symbols; what only moves data is left to its readers.
+
+        A result that nothing else makes is copied.
+        """
         found: list[tuple[float, tuple[int | Expression, ...]]] = []
+        for value in return_of(program.module).arguments:
+            if not isinstance(value, OpResult) or value.op.name.removeprefix("graph.") in _VIEWS:
+                width = byte_width(tensor_type(value).element_type)
+                found.append((width, dims_as_written(value.type)))
         for op in program.main.body.block.ops:
             name = op.name.removeprefix("graph.")
             if not isinstance(op, GraphOp) or name in _VIEWS:

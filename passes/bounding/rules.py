@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UndecidedExtent
 from ...dialects.graph import GraphOp
-from ...dialects.types import element_of, is_float, shape_of
+from ...dialects.types import byte_width, element_of, is_float, shape_of
 from .moving import concat, reshape, slice_, split
 from .padding import PaddedOp, Padding, greatest, least
 
@@ -104,16 +105,20 @@ def _reduction(number: Callable[[SSAValue], Any]) -> Rule:
 
 
 def _mean(reading: PaddedOp) -> Sequence[SSAValue]:
-    """The sum by the number of elements that count."""
+    """The sum by the number of elements that count, in a type that holds the sum."""
     op, build, axes = reading.op, reading.build, reading.op.ints("axes")
     if not any(k in reading.padded(0) for k in axes):
         return reading.rebuilt()
     _across(reading, axes, lambda _: 0)
-    total = build.reduce_sum(reading.operands[0], axes=list(axes), keep_dims=op.value("keep_dims"))
+    (x,), element = reading.operands, element_of(reading.operands[0])
+    wide = i64 if not is_float(element) else f32 if byte_width(element) < 4 else element
+    x = x if element == wide else build.cast(x, to=wide)
+    total = build.reduce_sum(x, axes=list(axes), keep_dims=op.value("keep_dims"))
     padding, dims = reading.padding, reading.dims[0]
     count = padding.number(math.prod(dims[k].count or dims[k].size for k in axes))
-    count = build.expand(build.cast(count, to=element_of(total)), shape_of(total))
-    return [build.div(total, count)]
+    count = count if wide == i64 else build.cast(count, to=wide)
+    found = build.div(total, build.expand(count, shape_of(total)))
+    return [found if element == wide else build.cast(found, to=element)]
 
 
 def _along_axis(number: Callable[[SSAValue], Any]) -> Rule:

@@ -24,6 +24,20 @@ PROGRAMS = {
   %y = graph.reduce_min %a {axes = [1]} : [3, 1]"""),
     "mean": ("%x: [2, n, 3]", "%y = graph.reduce_mean %x {axes = [1, 2]} : [2, 1, 1]"),
     "mean-of-two": ("%x: [n, m]", "%y = graph.reduce_mean %x {axes = [0, 1]} : [1, 1]"),
+    "mean-of-large-floats": (
+        "%x: [n, 4]",
+        """%c = graph.constant dense<4.0e4> : tensor<f16>
+  %k = graph.broadcast %c {shape = [n, 4], dims = []} : f16[n, 4]
+  %m = graph.reduce_mean %k {axes = [0]} : f16[1, 4]
+  %y = graph.cast %m {to = f32} : [1, 4]""",
+    ),
+    "mean-of-large-integers": (
+        "%x: [n, 4]",
+        """%c = graph.constant dense<2000000000> : tensor<i32>
+  %k = graph.broadcast %c {shape = [n, 4], dims = []} : i32[n, 4]
+  %m = graph.reduce_mean %k {axes = [0]} : i32[1, 4]
+  %y = graph.cast %m {to = f32} : [1, 4]""",
+    ),
     "softmax": ("%x: [2, n]", "%y = graph.softmax %x {axis = 1} : [2, n]"),
     "log-softmax": ("%x: [n, m]", "%y = graph.log_softmax %x {axis = 1} : [n, m]"),
     "arg-max": ("%x: [2, n]", "%y = graph.arg_max %x {axis = 1} : i64[2, 1]"),
@@ -197,7 +211,7 @@ def program(given: str, body: str, unread: str = "") -> Program:
       {body}
       func.return %y : {result}
     }}"""
-    text = re.sub(r"(i64|i1)?\[([^\]]*)\](?![^{\n]*\})", _type, text)
+    text = re.sub(r"(i64|i32|i1|f16)?\[([^\]]*)\](?![^{\n]*\})", _type, text)
     return program_of(SourceText("program.mlir", text), Path("program.mlir"))
 
 

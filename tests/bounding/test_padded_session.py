@@ -173,6 +173,37 @@ def test_a_guard_limits_the_bound(tmp_path: Path) -> None:
     assert session.programs < 5
 
 
+FEW = """g (float[n,2] x, float16[2] n, float16[m,2] "size.m") => (float[1,2] y, float16[1,2] z) {
+    first = Constant<value = int64[1] {0}>()
+    p = Softmax<axis = 0>(x)
+    y = ReduceSum(p, first)
+    b = Add("size.m", n)
+    z = ReduceMean(b, first)
+}"""
+
+
+def test_sizes_of_nothing_and_inputs_named_as_sizes(tmp_path: Path) -> None:
+    """An empty softmax sums to 0; `n` is an input, too."""
+    path = saved(tmp_path, FEW)
+    session, peer = session_of(path), onnxruntime.InferenceSession(path)
+    for n, m in ((3, 2), (0, 2), (5, 2), (4, 90)):
+        many = np.full((m, 2), 2000, np.float16)
+        feeds = {"x": drawn(n, n, 2), "n": many[0], "size.m": many}
+        agree(session, peer, feeds)
+        assert isinstance(session.bound(feeds)[0], PaddedSession) == (n == 5)
+
+
+def test_a_program_that_only_moves_data_has_no_endless_bounds(tmp_path: Path) -> None:
+    text = "g (float[n,m] x) => (float[m,n] y) { y = Transpose(x) }"
+    session = session_of(saved(tmp_path, text))
+    for n in (3, 5, 6):
+        x = drawn(n, n, 7 + n)
+        assert np.array_equal(session(x)["y"], x.T)
+    bound, _ = session.bound({"x": drawn(0, 6, 13)})
+    assert isinstance(bound, PaddedSession)
+    assert bound.bounds["n"] * bound.bounds["m"] <= 1 << 14
+
+
 def test_threads_do_not_share_arrays(tmp_path: Path) -> None:
     session = session_of(saved(tmp_path, STEP))
     wanted = {past: session(**step_feeds(past, past))["y"] for past in range(2, 10)}

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from support.random_nodes.corners import cornered
 from support.random_nodes.draw import Draw, Generator, Sample
-from support.random_nodes.judge import by_compiled, imported, verdict
+from support.random_nodes.judge import (
+    by_compiled,
+    by_onnxruntime,
+    disagreement,
+    imported,
+    together,
+    verdict,
+)
 
 import isoform
 from isoform.compiler.commands.check import check_model
@@ -44,13 +52,25 @@ def test_a_node_that_nests_run_computes_what_onnxruntime_does(op: str) -> None:
 
 def test_a_campaign_goes_on_where_its_log_ends(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    rows = [{"op": "TopK", "k": k, "verdict": "agrees"} for k in range(25)]
+    rows = [{"op": "TopK", "k": k, "verdict": "agrees"} for k in range(125)]
     log.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + '{"op": "To')
     known = fuzz_nodes.read_log(log)
-    assert fuzz_nodes.tasks(["TopK", "Det"], 40, known) == [
-        ("Det", 0, 20), ("TopK", 20, 20), ("Det", 20, 20),
+    assert fuzz_nodes.tasks(["TopK", "Det"], 200, known) == [
+        ("Det", 0, 100), ("TopK", 100, 100), ("Det", 100, 100),
     ]  # fmt: skip
-    assert "| TopK | 25 | 25 | 0 | 0 | 0 |" in fuzz_nodes.table(known)
+    assert "| TopK | 125 | 125 | 0 | 0 | 0 |" in fuzz_nodes.table(known)
+
+
+def test_nodes_of_one_opset_are_compiled_as_one_model() -> None:
+    """And one that differs is found among them."""
+    samples = [GENERATORS["CumSum"](Draw(seed)) for seed in range(3)]
+    samples = [replace(sample, opset=14) for sample in samples]
+    found = together(samples)
+    assert [disagreement(s, f, by_onnxruntime(s)) for s, f in zip(samples, found, strict=True)] == [
+        ""
+    ] * 3
+    found[1] = {name: array + 1 for name, array in found[1].items()}
+    assert disagreement(samples[1], found[1], by_onnxruntime(samples[1]))
 
 
 def test_no_generated_op_is_left_to_the_host() -> None:
