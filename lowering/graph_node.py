@@ -6,11 +6,25 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import onnx
+from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialects.builder import GraphBuilder
 from ..dialects.errors import UserError
-from ..dialects.types import Array, Tensor, element_of, is_bool, shape_of, to_numpy
+from ..dialects.graph import OpaqueOp
+from ..dialects.types import (
+    Array,
+    Tensor,
+    dims_of,
+    element_of,
+    is_bool,
+    is_half,
+    is_unsigned,
+    shape_of,
+    tensor,
+    to_numpy,
+)
 
 Number: TypeAlias = "int | float | bool"
 
@@ -18,6 +32,8 @@ Number: TypeAlias = "int | float | bool"
 MAX_LITERAL = 16
 # Masks and positions made at compile time have at most this many elements.
 MAX_CONSTANT = 1 << 22
+# The ONNX version of nodes that `graph.opaque` keeps.
+OPSET = 26
 
 
 class GraphNode:
@@ -41,7 +57,7 @@ class GraphNode:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.type.get_shape()
+        return dims_of(self.type)
 
     @property
     def element(self) -> Attribute:
@@ -50,6 +66,17 @@ class GraphNode:
     def op(self, name: str, *operands: SSAValue, **properties: Any) -> SSAValue:
         """The graph op of this name."""
         return self.build.op(name, *operands, **properties)
+
+    def onnx(
+        self, op_type: str, operands: Sequence[SSAValue], types: Sequence[Tensor], **attributes: Any
+    ) -> list[SSAValue]:
+        """An ONNX node, which loop nests run."""
+        inputs, outputs = ([f"{v}{k}" for k in range(n)] for v, n in
+                           (("x", len(operands)), ("y", len(types))))  # fmt: skip
+        node = onnx.helper.make_node(op_type, inputs, outputs, **attributes)
+        op = OpaqueOp(op_type, operands, node.SerializeToString(), [f"={OPSET}"], types)
+        self.build.append(op)
+        return list(op.results)
 
     # --- values ---
 
@@ -104,3 +131,25 @@ class GraphNode:
         starts[axis], steps[axis] = start, step
         sizes = [size if k == axis else n for k, n in enumerate(shape)]
         return self.op("slice", x, starts=starts, sizes=sizes, steps=steps)
+
+    # --- orders ---
+
+    def ranked(
+        self, x: SSAValue, axis: int, count: int, falling: bool
+    ) -> tuple[SSAValue, SSAValue]:
+        """So many elements in order, and their positions, stable; NaN is the greatest."""
+        element, shape = element_of(x), list(shape_of(x))
+        shape[axis] = count
+        if 0 in shape:
+            empty = self.expand(self.scalar(0, i64), shape)
+            return self.expand(self.scalar(0, element), shape), empty
+        wide: Attribute = f32 if is_half(element) else element
+        if is_bool(element):
+            wide = i32
+        elif is_unsigned(element):
+            wide = i64
+        number = self.build.constant(np.array([count], np.int64))
+        types = [tensor(shape, wide), tensor(shape, i64)]
+        how = {"axis": axis, "largest": int(falling), "sorted": 1}
+        found, places = self.onnx("TopK", [self.cast(x, wide), number], types, **how)
+        return self.cast(found, element), places

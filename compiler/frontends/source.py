@@ -24,6 +24,7 @@ from ...dialects.errors import UserError, did_you_mean, one_line
 # valid gets another meaning or none; new ops and attributes alone do not change it.
 IR_VERSION = 1
 VERSION = "isoform.ir_version"
+BYTECODE = b"ML\xefR"  # how MLIR's begins
 _STAMP = re.compile(
     rf"^[^/\"\n]*\battributes *\{{[^\n]*\b{re.escape(VERSION)} = (\d+)", re.MULTILINE
 )
@@ -53,7 +54,12 @@ class SourceText:
             return SourceText(name, data.decode("utf-8"), line_offset)
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1 + line_offset
-            raise UserError("this is not text (UTF-8)", where=f"{name}:{line}") from error
+            hint = "write it as text: str(exported.mlir_module()), mlir-opt FILE"
+            raise UserError(
+                "this is not text (UTF-8)" + (" but MLIR bytecode" if data[:4] == BYTECODE else ""),
+                where=f"{name}:{line}",
+                hint=hint if data[:4] == BYTECODE else None,
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,23 @@ class TensorPort:
         return made.as_strided(self.layout.shape, self.strides)
 
 
+@dataclass(frozen=True)
+class SymbolicPort:
+    """As `TensorPort` for a tensor whose sizes differ from call to call: its dims as they lie in
+    memory, outermost first."""
+
+    name: str
+    order: tuple[int, ...]
+
+    def array(self, tensor: Any) -> Array:
+        """The dims in this order, copied where they lie otherwise."""
+        return as_array(tensor.permute(self.order).contiguous())
+
+    def tensor(self, block: Array) -> Any:
+        """The tensor over a block."""
+        return as_tensor(block).permute([self.order.index(k) for k in range(len(self.order))])
+
+
 def as_array(tensor: Any) -> Array:
     """An array over a contiguous tensor's memory; numpy has no bfloat16 of its own."""
     tensor = tensor.detach()

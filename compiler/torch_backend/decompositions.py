@@ -17,8 +17,6 @@ from ...lowering.aten_to_graph.table import TABLE
 # Longer sequences stay in torch: a step is a dozen calls, and each has to be compiled.
 MOST_STEPS = 128
 _LSTM = 2  # oneDNN's number
-# Torch runs these either way, and decomposed (into index_put) they take longer.
-_WHOLE = ("index_add.default", "index_copy.default")
 
 
 @cache
@@ -29,9 +27,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         torch.ops.aten._transformer_encoder_layer_fwd.default: encoder_layer,
         torch.ops.aten.mkldnn_rnn_layer.default: lstm_layer,
     }
-    return own | {
-        op: f for op, f in found if str(op).removeprefix("aten.") not in (*TABLE, *_WHOLE)
-    }
+    return own | {op: f for op, f in found if str(op).removeprefix("aten.") not in TABLE}
 
 
 def encoder_layer(

@@ -1,4 +1,4 @@
-"""An exported program with symbols for sizes: a program for each shape of its inputs."""
+"""An exported program with symbols for sizes: a program with symbols, or one for each shape."""
 
 # pyright: reportMissingImports=false, reportMissingModuleSource=false
 
@@ -12,19 +12,25 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
-from ...dialects.errors import UserError, one_line
+from ...dialects.errors import UserError, one_line, say
 from ...dialects.program import Program
+from ...dialects.shape_guards import note_env, shape_env
 from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights
 from ...lowering.aten_to_graph.aten import DType
 from ..targets.value_info import ValueInfo
 from .exported import Exported
+from .symbols import Symbols
 
 Step = Callable[[Program], Program]
 
 
+# It is converted with symbols at most so often: each time, guards may allow one size only.
+MOST_SYMBOLIC = 4
+
+
 class DynamicExport(Program):
-    """Nothing in it is symbolic for us: it is converted for the shapes that come.
+    """It is converted with torch's symbols as ours, and where that fails for the shapes that come.
 
     Whatever needs the program itself (its module) raises an error.
     """
@@ -36,6 +42,8 @@ class DynamicExport(Program):
         self.steps = steps
         self.weights = Weights()
         self.source = exported.source
+        self._symbolic: list[Program] = []
+        self._needs_numbers = False
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "module":
@@ -80,9 +88,47 @@ class DynamicExport(Program):
             UserError: sizes are not what the export allows; also what a conversion raises.
         """
         program = self.exported.program(*self._typed({n: a.shape for n, a in arrays.items()}))
+        return self.finished(program)
+
+    def with_symbols(self, examples: Mapping[str, tuple[int, ...]]) -> Program | None:
+        """The program with symbols for these shapes of inputs and others; None if there is none.
+
+        Raises:
+            UserError: sizes are not what the export allows.
+        """
+        sizes = {str(name): n for name, n in self._sizes(examples).items()}
+        for program in self._symbolic:
+            if shape_env(program.main).broken(sizes) is None:
+                return program
+        if self._needs_numbers or len(self._symbolic) >= MOST_SYMBOLIC:
+            return None
+        symbols = Symbols(sizes, self.exported.exported.range_constraints)
+        try:
+            with symbols.env.active():
+                found = self.exported.program(self.exported.graph, {}, symbols)
+        except (UserError, TypeError, ValueError) as error:  # code that takes numbers alone
+            say(f"{self.source or 'forward'}: converted for each shape ({one_line(str(error))})")
+            self._needs_numbers = True
+            return None
+        note_env(found.main, symbols.env)
+        self._symbolic.append(found)
+        return found
+
+    def finished(self, program: Program) -> Program:
+        """A program made of one with symbols, after the steps."""
         for step in self.steps:
             program = step(program)
         return program
+
+    def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[Any, int]:
+        """The number of each symbol."""
+        sizes: dict[Any, int] = {}
+        for node in self.exported.graph.nodes:
+            label = self.exported.inputs.get(node.name) if node.op == "placeholder" else None
+            fake = node.meta.get("val")
+            if label is not None and isinstance(fake, torch.Tensor):
+                self._check(label, fake.shape, shapes[label], sizes)
+        return sizes
 
     def _typed(self, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, dict[str, str]]:
         """A copy of the graph with the types that it has for these shapes; names of its nodes."""

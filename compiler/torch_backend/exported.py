@@ -18,10 +18,14 @@ from ...lowering.aten_to_graph.aten import AtenGraph, Ref, renamed
 from ...lowering.aten_to_graph.convert import convert
 from .arrays import as_array
 from .fx_graph import node_of, spec_of, target_of
+from .symbols import Symbols
 
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 # Nodes that check at run time what holds for the program's fixed types.
 _CHECKED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range")
+
+
+_NUMBERS = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Exported:
@@ -51,11 +55,14 @@ class Exported:
             elif isinstance(node.meta.get("val"), torch.Tensor) or node.users:
                 self.inputs[node.name] = next(left) if left is not None else node.name
 
-    def program(self, graph: Any, copies: Mapping[str, str]) -> Program:
+    def program(
+        self, graph: Any, copies: Mapping[str, str], symbols: Symbols | None = None
+    ) -> Program:
         """The program of `graph`: this one's, or a copy with the types of other shapes.
 
         Args:
             copies: the names of the copy's nodes, by those of the original.
+            symbols: what sizes that are no numbers become.
 
         Raises:
             UnsupportedAten, UserError: as `program_of`.
@@ -68,8 +75,8 @@ class Exported:
         for original, name in self.inputs.items():
             place = copies.get(original, original)
             names[place] = name
-            found.inputs[name] = _known(spec_of(places[place].meta.get("val")), name)
-        found.nodes = [node_of(n) for n in graph.nodes if _is_computed(n)]
+            found.inputs[name] = _known(spec_of(places[place].meta.get("val"), symbols), name)
+        found.nodes = [node_of(n, symbols) for n in graph.nodes if _is_computed(n)]
         results = [entry.arg.name for entry in self.exported.graph_signature.output_specs]
         ends = [Ref(copies.get(r, r)) for r in results]
         found.outputs = list(zip(self.outputs, ends, strict=True))
@@ -81,7 +88,7 @@ def _is_computed(node: Any) -> bool:
     """Whether a node makes tensors: sizes are numbers, and checks hold for fixed types."""
     if node.op != "call_function" or target_of(node).startswith(_CHECKED):
         return False
-    return not isinstance(node.meta.get("val"), (int, float, bool))
+    return not isinstance(node.meta.get("val"), _NUMBERS)
 
 
 def _known(spec: Any, name: str) -> Any:

@@ -13,23 +13,33 @@ from typing import Any
 import torch
 
 from ...lowering.aten_to_graph.aten import AtenCall, AtenGraph, DType, Ref, Spec, UnsupportedAten
+from .layouts import Layout
+from .symbols import Symbols
 
 _NO_ARGUMENT = (torch.device, torch.layout, torch.memory_format, torch.Generator)
 
 
-def spec_of(value: Any) -> Spec | None:
-    """Shape and dtype of a (fake) tensor; None for anything else, or a size that is no number."""
+def spec_of(value: Any, symbols: Symbols | None = None) -> Spec | None:
+    """Shape and dtype of a (fake) tensor; None for anything else.
+
+    Args:
+        symbols: makes extents of sizes that are no numbers; without it such a tensor has no spec.
+    """
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return None
-    if not all(isinstance(n, int) for n in value.shape):
+    dims: tuple[Any, ...] = tuple(value.shape)
+    if symbols is not None:
+        dims = tuple(symbols.size(n) for n in dims)
+    elif not all(isinstance(n, int) for n in dims):
         return None
-    return Spec(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+    return Spec(dims, str(value.dtype).removeprefix("torch."))
 
 
-def specs_of(node: Any) -> list[Spec | None]:
+def specs_of(node: Any, symbols: Symbols | None = None) -> list[Spec | None]:
     """The results of an FX node."""
     value = node.meta.get("val")
-    return [spec_of(v) for v in value] if isinstance(value, (list, tuple)) else [spec_of(value)]
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [spec_of(v, symbols) for v in values]
 
 
 def target_of(node: Any) -> str:
@@ -43,15 +53,28 @@ def target_of(node: Any) -> str:
     return getattr(target, "__name__", str(target))
 
 
-def node_of(node: Any) -> AtenCall:
-    """An FX call as plain data.
+def node_of(node: Any, symbols: Symbols | None = None) -> AtenCall:
+    """An FX call as plain data; sizes that are no numbers by `symbols`.
 
     Raises:
         UnsupportedAten: an argument is a symbol, or has another type without counterpart.
     """
-    args = [_argument(a) for a in node.args]
-    kwargs = {k: _argument(v) for k, v in node.kwargs.items()}
-    return AtenCall(node.name, target_of(node), args, kwargs, specs_of(node), line_of(node))
+    args = [_argument(a, symbols) for a in node.args]
+    kwargs = {k: _argument(v, symbols) for k, v in node.kwargs.items()}
+    specs = specs_of(node, symbols)
+    if target_of(node) == "as_strided.default" and _lies_the_same(node):
+        return AtenCall(node.name, "alias.default", args[:1], {}, specs, line_of(node))
+    return AtenCall(node.name, target_of(node), args, kwargs, specs, line_of(node))
+
+
+def _lies_the_same(node: Any) -> bool:
+    """Whether a view by strides changes those of dims with one element alone."""
+    x, y = node.args[0].meta["val"], node.meta["val"]
+    if x.shape != y.shape or x.storage_offset() != y.storage_offset():
+        return False
+    if not all(isinstance(n, int) for n in (*x.shape, *x.stride(), *y.stride())):
+        return False
+    return Layout.of(x.shape, x.stride()) == Layout.of(y.shape, y.stride()) is not None
 
 
 def graph_of(graph: Any) -> AtenGraph:
@@ -76,15 +99,17 @@ def graph_of(graph: Any) -> AtenGraph:
     return found
 
 
-def _argument(value: Any) -> Any:
+def _argument(value: Any, symbols: Symbols | None) -> Any:
     match value:
         case torch.fx.Node():
             known = value.meta.get("val")
+            if symbols is not None and isinstance(known, torch.SymInt):
+                return symbols.size(known)
             return known if isinstance(known, (bool, int, float)) else Ref(value.name)
         case torch.dtype():
             return DType(str(value).removeprefix("torch."))
         case list() | tuple():
-            return [_argument(v) for v in value]
+            return [_argument(v, symbols) for v in value]
         case None | bool() | int() | float() | str():
             return value
         case _ if isinstance(value, _NO_ARGUMENT):

@@ -19,6 +19,7 @@ from ...lowering.aten_to_graph.convert import supported
 from .fx_graph import node_of, specs_of, target_of
 from .options import BackendOptions
 from .part import Part
+from .symbols import Symbols
 
 LOG = logging.getLogger("isoform.torch")
 _named: set[str] = set()
@@ -26,10 +27,24 @@ _MOVING = {"getitem", "clone.default", "alias.default", *shaping.TABLE, *creatio
 
 
 class Partition:
-    """One graph with concrete shapes, split into parts that isoform runs and the rest."""
+    """One graph, split into parts that isoform runs and the rest."""
 
-    def __init__(self, module: Any, constants: Mapping[str, Any], options: BackendOptions) -> None:
-        """Partition and compile a copy of `module`; `constants` are placeholders' tensors."""
+    def __init__(
+        self,
+        module: Any,
+        constants: Mapping[str, Any],
+        options: BackendOptions,
+        symbols: Symbols | None = None,
+    ) -> None:
+        """Partition and compile a copy of `module`; `constants` are placeholders' tensors.
+
+        Args:
+            symbols: of its sizes that are no numbers.
+
+        Raises:
+            UserError: with symbols, a size or a part has no form with them.
+        """
+        self.symbols = symbols
         self.module = _copied(module)
         self.constants = constants
         self.options = options
@@ -74,10 +89,10 @@ class Partition:
                 if node.args[0] in good:
                     good.add(node)
                 continue
-            if all(s is None for s in specs_of(node)):
+            if all(s is None for s in specs_of(node, self.symbols)):
                 continue  # a number: torch computes it, and it is a constant here
             self.calls += 1
-            reason = _reason(node, known)
+            reason = _reason(node, known, self.symbols)
             if not reason:
                 good.add(node)
             else:
@@ -106,8 +121,10 @@ class Partition:
         graph = fused.get_submodule(node.target).graph
         constants = [self._constant(n) for n in node.args]
         try:
-            part = Part(graph, constants, self.options)
+            part = Part(graph, constants, self.options, self.symbols)
         except UserError as error:
+            if self.symbols is not None:
+                raise
             _name(f"a part cannot be compiled: {error}")
             return
         setattr(fused, node.target, part)
@@ -154,13 +171,14 @@ def _worth(nodes: Any) -> bool:
     return any(target_of(node) not in _MOVING for node in nodes)
 
 
-def _reason(node: Any, known: dict[str, str]) -> str:
+def _reason(node: Any, known: dict[str, str], symbols: Symbols | None) -> str:
     """Why a node cannot be converted; empty if it can."""
     try:
-        plain = node_of(node)
+        plain = node_of(node, symbols)
     except UserError as error:
         return f"op {target_of(node)}: {error}"
-    specs = {n.name: specs_of(n) for n in node.all_input_nodes if any(specs_of(n))}
+    read = {n.name: specs_of(n, symbols) for n in node.all_input_nodes}
+    specs = {name: found for name, found in read.items() if any(found)}
     names = {name: f"v{k}" for k, name in enumerate(specs)}
     wanted = sorted({u.args[1] for u in node.users if target_of(u) == "getitem"})
     key = repr(

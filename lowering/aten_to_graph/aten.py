@@ -28,7 +28,7 @@ class UnsupportedAten(UserError):
 
     Cause: the op is not in the table, or an argument asks for what graph ops do not compute.
 
-    Example: `aten.sort.default`; `aten.add.Tensor` of unsigned integers.
+    Example: `aten.cummax.default`; `aten.add.Tensor` of unsigned integers.
 
     Fix: none is needed with `torch.compile`: torch runs the op.
     """

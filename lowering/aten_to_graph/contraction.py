@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.types import element_of, is_bool, is_unsigned, shape_of
@@ -96,7 +95,7 @@ def attention(
     scores = n.op("matmul", q, turned)
     scores = n.op("mul", scores, n.literal(factor, scores))
     if is_causal:
-        shown = n.expand(n.data(np.tri(rows, columns, dtype=bool)), shape_of(scores))
+        shown = n.expand(n.lower(rows, columns), shape_of(scores))
         scores = n.op("where", shown, scores, n.literal(-math.inf, scores))
     if attn_mask is not None:
         scores = _masked(n, scores, attn_mask)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...dialects.types import to_numpy
+from ...dialects.dims import is_symbolic
+from ...dialects.types import is_float, to_numpy
+from .aten import UnsupportedAten
 from .node import AtenNode, Converter, Number
 
 
@@ -55,6 +57,10 @@ def scalar_tensor(n: AtenNode, value: Number, **_: Any) -> SSAValue:
 
 def arange(n: AtenNode, start: Number, end: Number, step: Number = 1, **_: Any) -> SSAValue:
     """start, start + step, ..."""
+    if is_symbolic(n.shape):
+        if is_float(n.element):
+            raise UnsupportedAten("a range of floats without a number of them")
+        return n.cast(n.range(n.shape[0], int(start), int(step)), n.element)
     values = np.asarray(start) + np.arange(n.shape[0]) * np.asarray(step)
     return n.data(values.astype(to_numpy(n.element)))
 

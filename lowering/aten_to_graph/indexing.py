@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
@@ -15,7 +14,8 @@ from .aten import UnsupportedAten
 from .node import AtenNode, Converter, axis
 
 
-def _positions(n: AtenNode, indices: SSAValue) -> SSAValue:
+def positions(n: AtenNode, indices: SSAValue) -> SSAValue:
+    """Positions as graph ops take them: signed integers of 32 or 64 bits."""
     if not is_signed_int(element_of(indices)):
         raise UnsupportedAten("positions are not signed integers")
     return indices if str(element_of(indices)) in ("i32", "i64") else n.cast(indices, i64)
@@ -23,12 +23,12 @@ def _positions(n: AtenNode, indices: SSAValue) -> SSAValue:
 
 def embedding(n: AtenNode, weight: SSAValue, indices: SSAValue, *_: Any, **__: Any) -> SSAValue:
     """Rows of a matrix."""
-    return n.op("gather", weight, _positions(n, indices), axis=0)
+    return n.op("gather", weight, positions(n, indices), axis=0)
 
 
 def index_select(n: AtenNode, x: SSAValue, dim: int, indices: SSAValue) -> SSAValue:
     """Slices along a dim."""
-    at = _positions(n, indices)
+    at = positions(n, indices)
     if not shape_of(x):
         raise UnsupportedAten("positions in a scalar")
     return n.op(
@@ -45,7 +45,7 @@ def index(n: AtenNode, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAVa
     if given != list(range(given[0], given[0] + len(given))):
         raise UnsupportedAten("positions of dims that are no neighbours")
     shape, first, last = shape_of(x), given[0], given[-1] + 1
-    parts = n.together(*(n.cast(_positions(n, v), i64) for v in values))
+    parts = n.together(*(n.cast(positions(n, v), i64) for v in values))
     if len(parts) == 1:
         return n.op("gather", x, parts[0], axis=first)
     flat: SSAValue | None = None
@@ -65,7 +65,7 @@ def _steps(n: AtenNode, indices: SSAValue, size: int, stride: int) -> SSAValue:
     """
     if size == 0:
         raise UnsupportedAten("positions in an empty dim")
-    return n.op("gather", n.data(np.arange(size, dtype=np.int64) * stride), indices, axis=0)
+    return n.op("gather", n.range(size, step=stride), indices, axis=0)
 
 
 def gather(
@@ -77,12 +77,12 @@ def gather(
         raise UnsupportedAten("a gather from a scalar, or of nothing")
     k = axis(dim, len(shape))
     strides = [math.prod(shape[j + 1 :]) for j in range(len(shape))]
-    table = n.data(np.arange(shape[k], dtype=np.int64) * strides[k])
-    flat = n.op("gather", table, n.cast(_positions(n, indices), i64), axis=0)
+    table = n.range(shape[k], step=strides[k])
+    flat = n.op("gather", table, n.cast(positions(n, indices), i64), axis=0)
     for j, size in enumerate(out):
         if j != k and size > 1:
-            steps = (np.arange(size) * strides[j]).reshape([-1] + [1] * (len(out) - j - 1))
-            flat = n.op("add", flat, n.expand(n.data(steps.astype(np.int64)), out))
+            steps = n.op("broadcast", n.range(size, step=strides[j]), shape=list(out), dims=[j])
+            flat = n.op("add", flat, steps)
     return n.op("gather", n.reshape(x, [math.prod(shape)]), flat, axis=0)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects.dims import is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.types import (
     Array,
@@ -69,6 +70,20 @@ class AtenNode(GraphNode):
             step = int(steps[0]) if positions.size > 1 else 1
             return self.slice(x, axis, int(positions[0]), positions.size, step)
         return self.op("gather", x, self.data(positions.astype(np.int64)), axis=axis)
+
+    def range(self, size: int, start: int = 0, step: int = 1) -> SSAValue:
+        """start, start + step, ... as 64-bit integers; the numbers may be extents."""
+        if is_symbolic((size, start, step)):
+            return self.op("iota", start=[start], size=[size], step=[step])
+        return self.data(start + step * np.arange(size, dtype=np.int64))
+
+    def lower(self, rows: int, columns: int, diagonal: int = 0) -> SSAValue:
+        """Whether an element of a matrix is on or below a diagonal."""
+        if not is_symbolic((rows, columns, diagonal)):
+            return self.data(np.tri(rows, columns, diagonal, dtype=bool))
+        shape = [rows, columns]
+        row = self.op("broadcast", self.range(rows, diagonal), shape=shape, dims=[0])
+        return self.op("greater_equal", row, self.expand(self.range(columns), shape))
 
 
 def axis(value: int, rank: int) -> int:

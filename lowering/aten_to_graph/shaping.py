@@ -14,6 +14,9 @@ from ...dialects.types import element_of, is_unsigned, shape_of
 from .aten import UnsupportedAten
 from .node import AtenNode, Converter, Number, axes, axis
 
+# How torch writes the end of a slice that has none.
+_ENDLESS = 2**31 - 1
+
 
 def view(n: AtenNode, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
     """The same elements under the result's shape."""
@@ -56,14 +59,27 @@ def slice_(
     """Elements start, start + step, ... before end."""
     k = axis(dim, len(shape_of(x)))
     size = shape_of(x)[k]
-    first, last, _ = slice(start, end, step).indices(size)
-    return n.slice(x, k, min(first, size), len(range(first, last, step)), step)
+    first = 0 if start is None else _within(start, size)
+    last = size if end is None else _within(end, size)
+    count = (last - first + step - 1) // step if last > first else 0
+    return n.slice(x, k, first, count, step)
+
+
+def _within(position: Any, size: Any) -> Any:
+    """A position of a slice, counted from the end where negative; both may be extents."""
+    if isinstance(position, int) and position >= _ENDLESS:
+        return size
+    if position < 0:
+        position = position + size
+        return position if position >= 0 else 0
+    return position if position <= size else size
 
 
 def select(n: AtenNode, x: SSAValue, dim: int, index: int) -> SSAValue:
     """One position of a dim, which goes away."""
     k = axis(dim, len(shape_of(x)))
-    return n.reshape(n.slice(x, k, index % shape_of(x)[k], 1), n.shape)
+    at = index if index >= 0 else index + shape_of(x)[k]
+    return n.reshape(n.slice(x, k, at, 1), n.shape)
 
 
 def cat(n: AtenNode, xs: Sequence[SSAValue], dim: int = 0) -> SSAValue:
@@ -258,8 +274,8 @@ def triangle(upper: bool) -> Converter:
 
     def convert(n: AtenNode, x: SSAValue, diagonal: int = 0) -> SSAValue:
         rows, columns = n.shape[-2:]
-        mask = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
-        kept = n.expand(n.data(~mask if upper else mask), n.shape)
+        mask = n.lower(rows, columns, diagonal - 1 if upper else diagonal)
+        kept = n.expand(n.op("not", mask) if upper else mask, n.shape)
         if str(n.element) == "i1":
             return n.op("and", kept, x)
         return n.op("where", kept, x, n.literal(0, x))

@@ -10,6 +10,7 @@ from . import (
     indexing,
     pooling,
     reduction,
+    scattering,
     shaping,
 )
 from .node import Converter
@@ -22,5 +23,6 @@ TABLE: dict[str, Converter] = {
     **reduction.TABLE,
     **pooling.TABLE,
     **indexing.TABLE,
+    **scattering.TABLE,
     **creation.TABLE,
 }

@@ -16,10 +16,8 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.deadline import check_time
 from ...dialects.discrete import WeightsOnlyValues
 from ...dialects.errors import UserError
-from ...dialects.graph import OpaqueOp
 from ...dialects.types import (
     Array,
-    Tensor,
     element_of,
     is_bool,
     is_float,
@@ -40,8 +38,6 @@ Results: TypeAlias = "SSAValue | Sequence[SSAValue]"
 Converter: TypeAlias = "Callable[[HloNode], Results]"
 Converters: TypeAlias = "Callable[[HloOp], Converter | None]"
 
-# The ONNX version of nodes that `graph.opaque` keeps.
-OPSET = 26
 # Values of more elements are not computed during the import.
 MAX_KNOWN = 1 << 16
 # One that depends on more ops is not, either.
@@ -212,17 +208,6 @@ class HloNode(GraphNode):
         first = found.ravel()[0]
         same = (found == first) | ((found != found) & (first != first))
         return first.item() if bool(np.all(same)) else None
-
-    def onnx(
-        self, op_type: str, operands: Sequence[SSAValue], types: Sequence[Tensor], **attributes: Any
-    ) -> list[SSAValue]:
-        """An ONNX node, which loop nests run."""
-        inputs, outputs = ([f"{v}{k}" for k in range(n)] for v, n in
-                           (("x", len(operands)), ("y", len(types))))  # fmt: skip
-        node = onnx.helper.make_node(op_type, inputs, outputs, **attributes)
-        op = OpaqueOp(op_type, operands, node.SerializeToString(), [f"={OPSET}"], types)
-        self.build.append(op)
-        return list(op.results)
 
     def binary(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
         """A graph op of two operands of one type; without a sign in a wider type, of 64 bits as a

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
-import numpy as np
 from xdsl.dialects.builtin import f32, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.types import element_of, is_bool, is_float, is_half, is_unsigned, shape_of, tensor
 from .combiners import combiner, extreme, identity_of, order_of
+from .mapped import folded, mapped
 from .node import Converter, HloNode
 from .shaping import padded
 
@@ -23,14 +24,22 @@ def reduce(n: HloNode) -> SSAValue | Sequence[SSAValue]:
     dims = n.ints("dimensions")
     block = n.hlo.regions[0] if n.hlo.regions else None
     if len(n.operands) == 4 and block is not None:
-        return _extreme(n, dims)
+        found = _extreme(n, dims)
+        return folded(n, partial(mapped, n, block), dims) if found is None else found
     name = combiner(n, block)
-    if len(n.operands) != 2 or name is None or name == "second":
-        raise n.refusal(
-            "its region is none of sum, product, maximum, minimum, and, or, arg-extreme"
-        )
+    if len(n.operands) != 2 or name is None:
+        return folded(n, partial(mapped, n, n.block()), dims)
+    if not _has_op(name, element_of(n[0])):
+        return folded(n, lambda values: [n.binary(name, *values)], dims)
     found = reduced(n, n[0], name, dims)
     return _with_start(n, found, n[1], name)
+
+
+def _has_op(name: str, element: Attribute) -> bool:
+    """Whether graph ops reduce by this combiner."""
+    if is_bool(element):
+        return name in (*_OF_BOOL, "xor")
+    return name in _REDUCE and not (name in ("max", "min") and str(element) == "ui64")
 
 
 def _with_start(n: HloNode, found: SSAValue, start: SSAValue, name: str) -> SSAValue:
@@ -53,11 +62,7 @@ def reduced(n: HloNode, x: SSAValue, name: str, dims: Sequence[int]) -> SSAValue
             rest = [m for d, m in enumerate(shape_of(x)) if d not in dims]
             return n.expand(n.scalar(identity_of(name, element), i1), rest)
         return n.cast(n.op(_REDUCE[_OF_BOOL[name]], wide, axes=list(dims), keep_dims=False), i1)
-    if name not in _REDUCE:
-        raise n.refusal(f"'{name}' of integers is not reduced")
     if is_unsigned(element):
-        if str(element) == "ui64" and name in ("max", "min"):
-            raise n.refusal("an extreme of numbers of 64 bits without a sign")
         found = n.op(_REDUCE[name], n.cast(x, i64), axes=list(dims), keep_dims=False)
         if name == "min" and 0 in (shape_of(x)[d] for d in dims):
             return n.literal(int(identity_of(name, element)), n.cast(found, element))
@@ -72,19 +77,19 @@ def _parity(n: HloNode, x: SSAValue, dims: Sequence[int]) -> SSAValue:
     return n.cast(odd, i1)
 
 
-def _extreme(n: HloNode, dims: Sequence[int]) -> list[SSAValue]:
-    """The extreme along a dim, and its position: what jnp.argmax writes."""
+def _extreme(n: HloNode, dims: Sequence[int]) -> list[SSAValue] | None:
+    """The extreme along a dim, and its position: what jnp.argmax writes; None of another region."""
     found = extreme(n, n.block())
     maker = n.scope.maker(n.hlo.operands[1])
     if found is None or len(dims) != 1:
-        raise n.refusal("its region is no extreme with its position")
+        return None
     (axis,) = dims
     along = maker is not None and maker.name == "stablehlo.iota"
     if not along or maker.attributes.get("dim", maker.attributes.get("iota_dimension")) != axis:  # pyright: ignore
-        raise n.refusal("its second operand is not the positions along the dim")
+        return None
     start, first = n.number_of(n[2]), n.number_of(n[3])
     if start != identity_of(found, element_of(n[0])) or first != 0:
-        raise n.refusal("it starts from another value than the extreme's identity")
+        return None
     x = n[0]
     if is_bool(element_of(x)) or is_unsigned(element_of(x)):
         x = n.cast(x, i64)
@@ -250,7 +255,7 @@ def sort(n: HloNode) -> list[SSAValue]:
     if not shape_of(n[0]) or shape_of(n[0])[axis] < 2 or 0 in shape_of(n[0]):
         return values
     for k in reversed(range(len(falling))):
-        found, places = _ranked(n, values[k], axis, shape_of(n[0])[axis], falling[k])
+        found, places = n.ranked(values[k], axis, shape_of(n[0])[axis], falling[k])
         values = [found if j == k else along(n, v, places, axis) for j, v in enumerate(values)]
     return values
 
@@ -261,25 +266,8 @@ def top_k(n: HloNode) -> list[SSAValue]:
     if not isinstance(count, int):
         raise n.refusal("the number of elements is not known")
     axis = len(shape_of(n[0])) - 1
-    found, places = _ranked(n, n[0], axis, count, True)
+    found, places = n.ranked(n[0], axis, count, True)
     return [found, n.cast(places, i32)]
-
-
-def _ranked(
-    n: HloNode, x: SSAValue, axis: int, count: int, falling: bool
-) -> tuple[SSAValue, SSAValue]:
-    """So many elements in order, and their positions; NaN is the greatest."""
-    element, shape = element_of(x), list(shape_of(x))
-    shape[axis] = count
-    if 0 in shape:
-        empty = n.expand(n.scalar(0, i64), shape)
-        return n.cast(empty, element), empty
-    wide: Attribute = f32 if is_half(element) else element
-    wide = i32 if is_bool(element) else i64 if is_unsigned(element) and element != wide else wide
-    key, number = n.cast(x, wide), n.build.constant(np.array([count], np.int64))
-    types = [tensor(shape, wide), tensor(shape, i64)]
-    found, places = n.onnx("TopK", [key, number], types, axis=axis, largest=int(falling), sorted=1)
-    return n.cast(found, element), places
 
 
 def along(n: HloNode, x: SSAValue, places: SSAValue, axis: int) -> SSAValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import contraction, control, elementwise, indexing, reductions, shaping
+from . import contraction, control, elementwise, indexing, mapped, reductions, shaping
 from .inline import COMPOSITE, composite_name
 from .node import Converter
 from .text import HloOp
@@ -12,6 +12,7 @@ TABLE: dict[str, Converter] = {
     **shaping.TABLE,
     **contraction.TABLE,
     **reductions.TABLE,
+    **mapped.TABLE,
     **indexing.TABLE,
     **control.TABLE,
 }

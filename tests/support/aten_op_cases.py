@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from support.aten_cases import (
     FLOATS,
     INTS,
+    SHAPES,
     Draw,
     Make,
     along,
@@ -360,4 +362,114 @@ LINEAR: dict[str, list[Any]] = {
     "gather.default": [_gather],
 }  # fmt: skip
 
-MAKERS: dict[str, list[Any]] = {**FUNCTIONS, **ARITHMETIC, **SHAPING, **REDUCTIONS, **LINEAR}
+
+def _put_elements(kinds: Sequence[str], *rest: Any, number: Any = None, **kwargs: Any) -> Make:
+    """Each index of a line once, so that the order of writes does not matter."""
+
+    def make(d: Draw) -> Any:
+        shape, kind = d.pick(((), (5,), (4, 5), (2, 3, 4), (2, 0, 3))), d.pick(kinds)
+        x, k = d.t(shape, kind), d.int(-len(shape), len(shape)) if shape else 0
+        size = shape[k] if shape else 1
+        order = torch.rand(shape, generator=d.rng).argsort(k) if shape else torch.tensor(0)
+        if kwargs or rest or (number is None and d.int(0, 2) and size > 1):
+            order = order.narrow(k, 0, size - 1) if shape and size > 1 else order
+        given = d.t(shape, kind) if number is None else number
+        return (x, k, order, given, *rest), kwargs
+
+    return make
+
+
+def _add_elements(kinds: Sequence[str], *rest: Any, **kwargs: Any) -> Make:
+    """Several elements at one place."""
+
+    def make(d: Draw) -> Any:
+        kind, k = d.pick(kinds), d.int(0, 2)
+        x, given = d.t((4, 7), kind, -3, 3), d.t((5, 8), kind, -3, 3)
+        return (x, k, d.t((3, 6), "int64", 0, x.shape[k] - 1), given, *rest), kwargs
+
+    return make
+
+
+def _slices(kinds: Sequence[str], unique: bool, **kwargs: Any) -> Make:
+    def make(d: Draw) -> Any:
+        shape, kind = d.pick(((6,), (4, 5), (2, 3, 4), (2, 0, 3))), d.pick(kinds)
+        k = d.int(-len(shape), len(shape))
+        count = d.int(0, shape[k] + 1)
+        at = torch.randperm(shape[k], generator=d.rng)[:count]
+        if not unique and shape[k]:
+            at = d.t((count,), d.pick(INTS), 0, shape[k] - 1)
+        sizes = [count if j == k % len(shape) else m for j, m in enumerate(shape)]
+        return (d.t(shape, kind), k, at, d.t(sizes, kind)), kwargs
+
+    return make
+
+
+def _put(accumulate: bool, *positions: int | None) -> Make:
+    """Positions of some dims of [4, 5, 6]; without accumulation each one once."""
+
+    def make(d: Draw) -> tuple[Any, ...]:
+        kind = d.pick(NUMBERS if accumulate else ALL)
+        x, count = d.t((4, 5, 6), kind), d.int(1, 4)
+        at: list[Any] = [None] * len(positions)
+        for k, size in enumerate(positions):
+            if size is not None:
+                at[k] = torch.randperm(size, generator=d.rng)[:count] - size * d.int(0, 2)
+                if accumulate:
+                    at[k] = d.t((count,), "int64", -size, size - 1)
+        if d.int(0, 2):  # one value for all
+            return x, at, d.t((), kind), accumulate
+        return (
+            x,
+            at,
+            d.t(x[tuple(slice(None) if v is None else v for v in at)].shape, kind),
+            accumulate,
+        )
+
+    return make
+
+
+def _put_masked(d: Draw) -> tuple[Any, ...]:
+    kind = d.pick(ALL)
+    return d.t((4, 5), kind), [d.t(d.pick(((4,), (4, 5))), "bool")], d.t((), kind)
+
+
+def _masked_scatter(d: Draw) -> tuple[Any, ...]:
+    kind, mask = d.pick(ALL), d.t((4, 5), "bool")
+    return d.t((4, 5), kind), mask, d.t((d.pick((20, 31)),), kind)
+
+
+def _sorted(d: Draw) -> tuple[Any, ...]:
+    shape = d.pick(SHAPES)
+    return d.t(shape, d.pick(ALL), -9, 9), d.int(-len(shape), len(shape)) if shape else -1
+
+
+def _topk(d: Draw) -> tuple[Any, ...]:
+    x, k, largest = along(NUMBERS)(d)
+    return x, d.int(0, x.shape[k] + 1), k, largest
+
+
+SCATTERS: dict[str, list[Any]] = {
+    "scatter.src": [_put_elements(ALL)],
+    "scatter.value": [_put_elements(NUMBERS, number=2)],
+    "scatter_add.default": [_add_elements(("float32", "float64", *INTS)), _put_elements(NUMBERS)],
+    "scatter_reduce.two": [
+        _add_elements(("float32", "float64", *INTS), how, include_self=own)
+        for how in ("sum", "prod", "amax", "amin") for own in (True, False)
+    ],
+    "index_add.default": [_slices(("float32", "float64", *INTS), False),
+                          _slices(NUMBERS, True, alpha=2)],
+    "index_copy.default": [_slices(ALL, True)],
+    "index_put.default": [
+        _put(False, 4), _put(False, None, 5), _put(False, 4, None, 6), _put(True, 4, 5),
+        _put(True, None, None, 6), _put_masked,
+    ],
+    "masked_scatter.default": [_masked_scatter],
+    "sort.default": [lambda d: (*_sorted(d), False), lambda d: (*_sorted(d), True)],
+    "sort.stable": [lambda d: ((d.t((3, 7), d.pick(ALL)),),
+                               {"stable": True, "dim": 1, "descending": bool(d.int(0, 2))})],
+    "topk.default": [_topk],
+}  # fmt: skip
+
+MAKERS: dict[str, list[Any]] = {
+    **SCATTERS, **FUNCTIONS, **ARITHMETIC, **SHAPING, **REDUCTIONS, **LINEAR,
+}  # fmt: skip

@@ -23,6 +23,43 @@ def cases(seed: int = 0) -> Iterator[Case]:
         yield from group(Draw(seed))
     for group in (_windows, _sorts, _indexing, _control, _numpy, models):
         yield from group(Draw(seed + 1))
+    yield from _regions(Draw(seed + 2))
+
+
+def _regions(d: Draw) -> Iterator[Case]:
+    """Reductions whose region is no single op, and the gradients of pools."""
+    x, y, k = d.array(3, 7), d.array(3, 7), d.array(5, 6, dtype=np.int32, low=-99, high=99)
+    yield "reduce-pair", _fold(lambda a, b: (a[0] + b[0], lax.max(a[1], b[1])), 0.0, -jnp.inf), [
+        x, y,
+    ]  # fmt: skip
+    yield (
+        "reduce-complex-product",
+        _fold(lambda a, b: (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]), 1.0, 0.0),
+        [x, y],
+    )
+    yield "reduce-logaddexp", lambda x: lax.reduce(x, -jnp.inf, jnp.logaddexp, (0, 1)), [x]
+    yield "reduce-ints-and", lambda k: lax.reduce(k, -1, lax.bitwise_and, (1,)), [k]
+    yield "reduce-ints-xor", lambda k: lax.reduce(k, 0, lax.bitwise_xor, (0,)), [k]
+    yield "reduce-none", lambda x: lax.reduce(x[:, :0], -jnp.inf, jnp.logaddexp, (1,)), [x]
+    image = d.array(2, 9, 8, 3)
+    for padding in ("VALID", "SAME"):
+        for size, step in ((2, 2), (3, 2), (3, 1)):
+            yield f"pool-grad-{padding}-{size}-{step}", jax.grad(
+                lambda x, p=padding, w=(1, size, size, 1), s=(1, step, step, 1): (
+                    lax.reduce_window(x, -jnp.inf, lax.max, w, s, p) ** 3
+                ).sum()
+            ), [image]  # fmt: skip
+    yield "pool-grad-equal", jax.grad(
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (2,), "SAME").sum()
+    ), [np.zeros(9, np.float32)]  # fmt: skip
+    yield "pool-grad-min", jax.grad(
+        lambda x: (lax.reduce_window(x, jnp.inf, lax.min, (3,), (2,), "SAME") ** 2).sum()
+    ), [d.array(9)]  # fmt: skip
+
+
+def _fold(function: Callable[..., Any], *starts: float) -> Callable[..., Any]:
+    begin = tuple(jnp.float32(v) for v in starts)
+    return lambda *xs: lax.reduce(xs, begin, function, (1,))
 
 
 UNARY = {
@@ -190,7 +227,7 @@ def _convolutions(d: Draw) -> Iterator[Case]:
     shapes = {"N": 2, "H": 5, "W": 6, "C": 4, "O": 6, "I": 4}
     for first, second, third in orders:
         x = d.array(*(shapes[c] for c in first))
-        w = d.array(*({"H": 3, "W": 2}.get(c, shapes.get(c)) for c in second))
+        w = d.array(*({**shapes, "H": 3, "W": 2}[c] for c in second))
         dims = {"dimension_numbers": (first, second, third)}
         yield f"conv-{first}-{second}-{third}", lambda x, w, o=dims: conv(x, w, **o), [x, w]
     grouped = {**nhwc, "feature_group_count": 2}

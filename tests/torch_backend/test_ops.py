@@ -7,6 +7,7 @@ Needs torch: CONTRIBUTING.md has the command.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from support.aten_op_cases import MAKERS  # noqa: E402
 from isoform.compiler.torch_backend.options import BackendOptions  # noqa: E402
 from isoform.compiler.torch_backend.part import Part  # noqa: E402
 
+SEEDS = [int(s) for s in os.environ.get("ISOFORM_TORCH_SEEDS", "1").split(",")]
 TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float64: 1e-9}
 
 
@@ -38,7 +40,7 @@ def test_every_op_has_cases() -> None:
 
 @pytest.mark.parametrize("target", sorted(TABLE))
 def test_op_agrees_with_eager(target: str) -> None:
-    for case in cases(target, MAKERS[target], seed=1):
+    for case in (c for s in SEEDS for c in cases(target, MAKERS[target], seed=s)):
         module, tensors = traced(case)
         part = Part(module.graph, [None] * len(tensors), BackendOptions(effort="quick"))
         found, wanted = part(*tensors), case.result()
