@@ -28,7 +28,7 @@ test: .venv/installed-dev
 # What is printed about mkdocs itself is no fault of the documents.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
-	@echo "to read it, with its search: $(BIN)/python -m http.server --directory build/site"
+	@echo "to read it: open build/site/index.html in a browser (its search needs no network)"
 
 dist: .venv/installed-dev
 	$(BIN)/python -m build --outdir build/dist

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...dialects.errors import is_quiet
 from ...dialects.executor import LocalExecutor
 from ...dialects.files import check_outputs, write_whole
 from ...passes.rules.rule import PROOFS, Rule, operator_count
@@ -39,7 +40,8 @@ def rules_command(arguments: Namespace) -> int:
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr)
+    if not is_quiet():
+        print(line, file=sys.stderr)
 
 
 def _generate(arguments: Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ...dialects.errors import one_line
@@ -54,24 +55,24 @@ def microseconds(seconds: float) -> str:
 
 
 def _time(report: Mapping[str, Any]) -> list[Section]:
-    """The slowest kernels before and after, with their shares."""
+    """The slowest kernels before and after, side by side, with their shares."""
     if "levels" not in report and not report.get("kernels"):
         return []
     found = kernels(report, report.get("levels"))
-    tables: list[Section] = []
-    for side in SIDES:
-        rows = sorted(found[side], key=lambda kernel: -kernel["seconds"])
-        total = sum(kernel["seconds"] for kernel in rows) or 1.0
-        shown = [
-            (one_line(k["label"]), microseconds(k["seconds"]), f"{k['seconds'] / total:.0%}")
-            for k in rows[:_ROWS]
-        ]
-        if rest := rows[_ROWS:]:
-            seconds = sum(kernel["seconds"] for kernel in rest)
-            shown.append((f"{len(rest)} more", microseconds(seconds), f"{seconds / total:.0%}"))
-        head = f"kernels {side}, {found['kind']}"
-        tables.append(Section((head, "time", "share"), shown, (1, 2)))
-    return tables
+    sides = [_slowest(found[side]) for side in SIDES]
+    rows = [(*one, *other) for one, other in zip_longest(*sides, fillvalue=("", "", ""))]
+    head = (f"kernels before, {found['kind']}", "time", "share", "after", "time", "share")
+    return [Section(head, rows, (1, 2, 4, 5))]
+
+
+def _slowest(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Label, time and share of the slowest; the others as one row."""
+    rows = sorted(rows, key=lambda kernel: -kernel["seconds"])
+    total = sum(kernel["seconds"] for kernel in rows) or 1.0
+    shown = [(one_line(kernel["label"]), kernel["seconds"]) for kernel in rows[:_ROWS]]
+    if rest := rows[_ROWS:]:
+        shown.append((f"{len(rest)} more", sum(kernel["seconds"] for kernel in rest)))
+    return [(label, microseconds(s), f"{s / total:.0%}") for label, s in shown]
 
 
 def _curves(report: Mapping[str, Any]) -> Section:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...dialects.errors import say
 from ..search_result import StopReason
 from ..work_clock import charge
 from .answers import Answers, Instance
@@ -132,6 +133,7 @@ class SaturationRun:
                 self._merge_groups()
             changed = self._do()
             self.sizes.append(self.engine.size())
+            say(f"search saturate: round {number + 1}, {self.sizes[-1]:,} e-nodes")
             if not changed and multi and not last:
                 last = True
                 changed = self._merge_new_groups()

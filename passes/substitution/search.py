@@ -23,6 +23,7 @@ from typing import NamedTuple
 from xdsl.context import Context
 from xdsl.ir import Block
 
+from ...dialects.errors import say
 from ...dialects.floats import ROUNDING
 from ...dialects.program import Program
 from ..cost.costs import Costs
@@ -56,6 +57,7 @@ _GRAIN = 0.02
 _SLACK = 1e-9  # of two costs: sums in another order differ by less
 
 
+_TOLD = 20  # programs between two lines of what is looked at
 _TICKS = 64
 # Seconds of counted work: of a node that is matched, a replacement, and a node of a program taken.
 _A_TICK, _A_REPLACEMENT, _A_NODE = 5e-6, 1.2e-4, 2e-5
@@ -229,6 +231,8 @@ class Search:
             if state is None:
                 return reason or ("memory" if self._trimmed else "finished")
             self._taken.append(state)
+            if len(self._taken) % _TOLD == 0:
+                say(f"search substitute: {len(self._taken):,} programs")
             charge(len(state.graph.nodes) * _A_NODE)
             if state.graph.seconds < self._best.graph.seconds * (1 - _SLACK):
                 self._best, self._best_after = state, time.perf_counter() - started

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.browser import CHROMIUM, Browser
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
@@ -52,3 +53,18 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pattern = re.compile(r'<(?:script|img|link rel="stylesheet")[^>]*"(https?:[^"]*)"')
     for page in site.rglob("*.html"):
         assert pattern.findall(page.read_text()) == [], page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (Debian: chromium)")
+def test_the_search_works_without_a_server_or_a_network(site: Path, tmp_path: Path) -> None:
+    with Browser(tmp_path) as browser:
+        browser.open(site / "start.html", ready="typeof __md_get === 'function'")
+        browser.run(
+            "document.querySelector('[data-md-toggle=search]').click(),"
+            "field = document.querySelector('[data-md-component=search-query]'),"
+            "field.focus(), field.value = 'saturation',"
+            "field.dispatchEvent(new Event('input', { bubbles: true })),"
+            "field.dispatchEvent(new KeyboardEvent('keyup', { bubbles: true })), 0"
+        )
+        found = "document.querySelectorAll('.md-search-result__link[href*=saturation]').length"
+        browser.wait(f"{found} > 0")

@@ -63,15 +63,21 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._ask("Emulation.setEmulatedMedia", features=features)
 
-    def open(self, page: Path) -> None:
+    def open(
+        self, page: Path, ready: str = "document.documentElement?.dataset.ready === 'yes'"
+    ) -> None:
         """Load a page and wait until its program says that it is ready."""
         self._loaded = False
         self._ask("Page.navigate", url=page.resolve().as_uri())
         while not self._loaded:
             self._note(self._next())
+        self.wait(ready)
+
+    def wait(self, condition: str) -> None:
+        """Wait until an expression of JavaScript is true."""
         end = time.monotonic() + SECONDS
-        while self.run("document.documentElement?.dataset.ready || ''") != "yes":
-            assert time.monotonic() < end, f"the page is not ready: {self.errors}"
+        while self.run(condition) is not True:
+            assert time.monotonic() < end, f"never so: {condition}: {self.errors}"
             time.sleep(0.05)
 
     def run(self, script: str) -> Any:
