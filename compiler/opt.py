@@ -245,7 +245,12 @@ class IsoformOpt(xDSLOptMain):
             module, locations = self.parse(source)
         if self.args.run_reproducer:
             pipeline = pipeline_in(locations.resources, source.name)
-            self.passes = make_passes(pipeline, self.available_passes)
+            try:
+                self.passes = make_passes(pipeline, self.available_passes)
+            except UserError as error:
+                if source.text.startswith("//") and "--plugin" in source.text.partition("\n")[0]:
+                    error.hint = "its first line is the command, with its plug-ins"
+                raise
         weights = self.weights_of(module)
         with self.timing.part(PIPELINE):
             self.apply_all(module, locations, weights)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -23,8 +24,11 @@ KEY = "mlir_reproducer"
 
 
 def pipeline_text(passes: Sequence[ModulePass]) -> str:
-    """A pipeline as text, each pass nested in the op that it runs on."""
-    items = [str(p) if anchor_of(p) == MODULE else f"{anchor_of(p)}({p})" for p in passes]
+    """A pipeline as text, passes nested in the op that they run on."""
+    items = list[str]()
+    for anchor, group in groupby(passes, anchor_of):
+        inner = ",".join(map(str, group))
+        items.append(inner if anchor == MODULE else f"{anchor}({inner})")
     return f"{MODULE}({','.join(items)})"
 
 

@@ -151,7 +151,7 @@ def test_a_pass_that_was_checked_on_main_is_checked_on_every_function(capsys: Ca
 
 
 def test_calls_are_inlined_when_a_program_is_read(capsys: Capture) -> None:
-    x = np.float32([-1, 2, -3, 4])
+    x = np.array([-1, 2, -3, 4], np.float32)
     found = isoform.compile(isoform.load("calls.mlir"))(x=x)["y"]
     assert found.tolist() == [0, 2, 0, 4]
 
@@ -219,6 +219,8 @@ def test_a_reproducer_replays(capsys: Capture, local: bool) -> None:
     assert ("func.func(graph-to-algebra)" in text) != local
     assert main(["crash.mlir", "--plugin", "breaks.py", "--run-reproducer"]) == 1
     assert "ValueError: broken" in capsys.readouterr().err
+    assert main(["crash.mlir", "--run-reproducer"]) == 1
+    assert "its first line is the command, with its plug-ins" in capsys.readouterr().err
     assert main(["foo.mlir", "--run-reproducer"]) == 1
     assert "no crash reproducer" in capsys.readouterr().err
 
@@ -235,6 +237,9 @@ def test_times_are_a_tree(capsys: Capture) -> None:
 def test_the_pipeline_is_dumped_with_its_nesting(capsys: Capture) -> None:
     _, err = printed(capsys, "foo.mlir", "-p", "cse,graph-to-algebra", "--dump-pass-pipeline")
     assert err == "Pass Manager: builtin.module(cse,func.func(graph-to-algebra))\n"
+    nested = "builtin.module(cse,func.func(infer-shapes,graph-to-algebra),canonicalize)"
+    _, err = printed(capsys, "foo.mlir", "-p", nested, "--dump-pass-pipeline")
+    assert f"Pass Manager: {nested}" in err
 
 
 def test_all_faults_of_a_module_are_told(capsys: Capture) -> None:
