@@ -44,7 +44,7 @@ CPU_BUFFERS: tuple[str, ...] = ("share-buffers", "join-buffers{copies=true}")
 
 # Runtimes need buffers placed in memory; text for people is clearer without places.
 PLACE: tuple[str, ...] = (*BUFFERS, "plan-memory")
-PLACE_ON_CPU: tuple[str, ...] = (*CPU_BUFFERS, "plan-memory")
+PLACE_ON_CPU: tuple[str, ...] = (*CPU_BUFFERS, "skip-padding", "plan-memory")
 
 # Kernels that only the CPU has. After tuning, which looks at products one by one.
 FOR_CPU: tuple[str, ...] = ("fuse-attention", "fuse-tiles")

@@ -95,6 +95,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("use-tuned", _pass("passes.tuning.use_tuned:UseTuned")),
     ("share-buffers", _pass("passes.fusion.share_buffers:ShareBuffers")),
     ("join-buffers", _pass("passes.fusion.join_buffers:JoinBuffers")),
+    ("skip-padding", _pass("passes.bounding.skip_padding:SkipPadding")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
     ("kernel-to-nest", _pass("lowering.kernel_to_nest.convert:KernelToNest")),
     ("inline-calls", _pass("passes.inline_calls:InlineCalls")),

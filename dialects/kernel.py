@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     StringAttr,
@@ -95,10 +96,16 @@ class KernelOp(IRDLOperation):
     """The base of generated kernels: operands, region, one result, schedule, arena offset.
 
     Block arguments have the operands' logical types: scopes do not depend on layouts.
+
+    `rows` says of which dims only the first rows are read: pairs of a dim of the result and the
+    number of the operand, an i64 without dims, that says how many. The others may be anything.
     """
 
+    # The properties in the text before the region.
+    PRINTED: ClassVar[tuple[str, ...]] = ("schedule", "rows", "offset")
     inputs = var_operand_def(TensorType)
     schedule = opt_prop_def(DictionaryAttr)
+    rows = opt_prop_def(DenseArrayBase)
     offset = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
     result = result_def(TensorType)
@@ -126,6 +133,14 @@ class KernelOp(IRDLOperation):
     def scopes(self) -> list[ScopeOp]:
         """The scopes of the region, in order; the last one is the result."""
         return _scopes(self.body)
+
+    @property
+    def rows_read(self) -> list[tuple[int, int]]:
+        """Each dim of which only the first rows are read, and the operand that says how many."""
+        if self.rows is None:
+            return []
+        numbers = list(map(int, self.rows.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
 
     def outer(self, argument: SSAValue) -> SSAValue:
         """The operand of a region argument."""
@@ -160,6 +175,26 @@ class KernelOp(IRDLOperation):
             raise VerifyException(
                 f"{self.name}: the region must yield a value of the result's type"
             )
+        self._verify_rows()
+
+    def _verify_rows(self) -> None:
+        if self.rows is not None and len(self.rows) % 2:
+            raise VerifyException(f"{self.name}: `rows` holds pairs of a dim and an operand")
+        for dim, number in self.rows_read:
+            if not 0 <= dim < len(self.type.get_shape()):
+                raise VerifyException(f"{self.name}: the result has no dim {dim}")
+            self._verify_count(number, f"rows of dim {dim}")
+
+    def _verify_count(self, number: int, counted: str) -> None:
+        """Raise unless an operand can say how many of something there are."""
+        if not 0 <= number < len(self.inputs):
+            raise VerifyException(f"{self.name}: there is no operand {number}")
+        found = self.inputs[number].type
+        if found != TensorType(i64, []):
+            raise VerifyException(
+                f"{self.name}: operand {number} says how many {counted} are read: "
+                f"it is {found}, expected tensor<i64>"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" (")
@@ -170,7 +205,7 @@ class KernelOp(IRDLOperation):
             printer.print_string(" = ")
             printer.print_ssa_value(value)
         printer.print_string(")")
-        for name in ("schedule", "offset"):
+        for name in self.PRINTED:
             attribute = self.properties.get(name)
             if attribute is not None:
                 printer.print_string(f" {name} ")
@@ -203,7 +238,7 @@ class KernelOp(IRDLOperation):
 
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
         properties: dict[str, Attribute] = {}
-        for name in ("schedule", "offset"):
+        for name in cls.PRINTED:
             if parser.parse_optional_keyword(name) is not None:
                 properties[name] = parser.parse_attribute()
         attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -333,10 +368,19 @@ class ConvOp(ContractionKernelOp):
 class AttentionOp(KernelOp):
     """Two matrix products and the ops between them, a few rows at a time: no scores are stored.
 
-    lowering/algebra_to_kernel/attention.py defines which scopes are allowed.
+    lowering/algebra_to_kernel/attention.py defines which scopes are allowed. `keys` is the number
+    of an operand that says how many keys count: the softmax takes -inf as the scores of the others,
+    and V is zeros there.
     """
 
     name = "kernel.attention"
+    PRINTED: ClassVar[tuple[str, ...]] = (*KernelOp.PRINTED, "keys")
+    keys = opt_prop_def(IntegerAttr)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if self.keys is not None:
+            self._verify_count(self.keys.value.data, "keys")
 
 
 @irdl_op_definition
@@ -386,13 +430,13 @@ class ViewOp(IRDLOperation):
         import numpy as np
 
         shape = tensor_type(self.result).get_shape()
-        if self._is_plain:
+        if self.is_plain:
             return [operands[0].reshape(shape)]
         places = tuple(e.evaluate(np.indices(shape, sparse=True)) for e in self.index())
         return [np.broadcast_to(operands[0][places], shape)]
 
     @property
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         return all(logical(v.type) == v.type for v in (self.source, self.result))
 
     def verify_(self) -> None:
@@ -403,7 +447,7 @@ class ViewOp(IRDLOperation):
         if not same or source.element_type != result.element_type:
             raise VerifyException(f"kernel.view: {source} and {result} are not the same elements")
         shape = result.get_shape()
-        if not self._is_plain and not stays_inside(self.index(), source.get_shape(), shape):
+        if not self.is_plain and not stays_inside(self.index(), source.get_shape(), shape):
             raise VerifyException(f"kernel.view: {result} is not inside {source}")
 
 

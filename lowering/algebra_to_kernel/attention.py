@@ -94,6 +94,7 @@ class Softmax:
     """
 
     attention: Attention
+    scores: SSAValue  # what it is the softmax of
     top: SSAValue  # the maximum
     total: SSAValue  # the sum
 
@@ -134,7 +135,7 @@ def match_softmax(found: Attention) -> Softmax | None:
     if any(element_of(p.scope.result) != f32 for p in (top, powers, total, last)):
         return None
     rest = replace(found, rows=powers.scope.result, between=found.between[:-1])
-    return Softmax(rest, top.scope.result, total.scope.result)
+    return Softmax(rest, x, top.scope.result, total.scope.result)
 
 
 def match_attention(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ...dialects.kernel import KernelOp
+from xdsl.dialects.builtin import DenseArrayBase, i64
+
+from ...dialects.kernel import KernelOp, physical
 from ...dialects.nest import NestOp
 from ...dialects.program import where
 from ...dialects.schedule import Schedule
 from ...dialects.types import tensor_type
 from ..algebra_to_kernel.shared_loops import shared_loops
+from ..kernel_to_cpu.emit.rows_read import RowsRead
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.lanes import across_iterator, vector_iterator, widest
 from ..kernel_to_cpu.nests.merging import merge_loops
@@ -31,6 +34,10 @@ def loops(op: KernelOp, isa: Isa) -> NestOp:
     point = form.space().point(given, where(op)) if given.entries else form.default_point()
     nest = form.nest(point)
     drop_single(nest.body.block)
+    rows, start = RowsRead.of(op), physical(op.type)[1]
+    if rows:
+        numbers = [n for r in rows for n in (r.operand, r.step, r.period, start)]
+        nest.properties["rows"] = DenseArrayBase.from_list(i64, numbers)
     return nest
 
 

@@ -45,6 +45,7 @@ from ..kernel_to_cpu.emit.access import (
 )
 from ..kernel_to_cpu.emit.emitter import Emitter
 from ..kernel_to_cpu.emit.module import KernelCode, Module, kernel
+from ..kernel_to_cpu.emit.rows_read import Skipping
 from ..kernel_to_cpu.emit.scalar_code import (
     emit_op,
 )
@@ -63,6 +64,7 @@ from .buffers import (
 )
 from .computed import ComputedPrinter
 from .place import AccessPlace, picked, step_of
+from .rows_read import items_of
 from .totals import across, combined, start_of
 
 
@@ -76,12 +78,18 @@ def print_llvm(nest: NestOp) -> KernelCode:
     extents = tuple(loop.size for loop in loops)
     inside = loops[-1].block if loops else nest.body.block
 
+    part = items_of(nest, loops)
+
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         printer = _Printer(b, dict(zip(buffers, pointers, strict=True)))
+        rows = [] if part is None else part.rows
+        skipping = Skipping(b, rows, [pointers[r.operand] for r in rows])
         with b.loop(low, high) as item:
             places = split_item(b, item, list(range(len(loops))), extents)
             printer.at |= {loop.iterator: places[k] for k, loop in enumerate(loops)}
-            printer.block(inside)
+            first = [] if part is None else part.place([places[k] for k in range(len(loops))])
+            with skipping.part(b, first, 0 if part is None else part.reach):
+                printer.block(inside)
 
     return kernel(Module(), len(buffers), math.prod(extents), body)
 

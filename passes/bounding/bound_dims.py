@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, i64
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -24,11 +24,13 @@ from ...dialects.shape_guards import GUARDS, SIZES, shape_env, symbols_of
 from ...dialects.specialize import specialize
 from ...dialects.types import tensor_type
 from ...dialects.weights import Weights
-from .padding import NotBounded, Padding
+from .padding import Dim, NotBounded, Padding
 from .rules import bounded_op
 
 # The input that says how large a symbol is has this before the symbol's name.
 SIZE = "size."
+# On @main: of each result, the symbol that says how many rows of each dim count, or "".
+ROWS = "isoform.rows"
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,16 @@ def bound(
             if not isinstance(op, ReturnOp):
                 _copy(op, values, padding)
         results = [values[v] for v in return_of(module).arguments]
+    rows = [_rows(padding.dims(v.type), bounds) for v in return_of(module).arguments]
     build.block.add_op(ReturnOp(*results))
     _replace(main, build, names, bounds)
+    main.attributes[ROWS] = ArrayAttr(rows)
     specialize(module, {}, weights)  # positions become constants
+
+
+def _rows(dims: Sequence[Dim], bounds: Collection[str]) -> ArrayAttr[StringAttr]:
+    names = [str(dim.count) for dim in dims]
+    return ArrayAttr(StringAttr(name if name in bounds else "") for name in names)
 
 
 def _check(known: Collection[str], sizes: Mapping[str, int]) -> None:
@@ -184,4 +193,4 @@ def _replace(
         main.attributes.pop(name, None)
 
 
-__all__ = ["SIZE", "BoundDims", "bound"]
+__all__ = ["ROWS", "SIZE", "BoundDims", "bound"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
@@ -29,6 +29,8 @@ BYTES_OF_CALL = 200_000
 LARGEST = 1 << 14
 # So many sizes before the end of a step are tried where a guard does not hold there.
 TRIED = 1024
+# These read all rows of what they look across.
+_ACROSS = ("arg_max", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum")
 # Their readers do what these do, while they read.
 _VIEWS = ("broadcast", "reshape", "slice", "split", "transpose")
 
@@ -87,12 +89,16 @@ class SizeBounds:
 
     def wasted(self, bounds: Sizes, sizes: Sizes) -> float:
         """The work that a call of these sizes does for padding, in bytes."""
-        return self._work.at({**sizes, **bounds}) - self._work.at(sizes)
+        return self._work.at(sizes, bounds) - self._work.at(sizes)
 
     def near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
         """Whether the program at these bounds is little more work than at the steps' ends."""
-        most = PAD.more_work * self._work.at({**fixed, **steps})
-        return self._work.at({**fixed, **bounds}) <= most
+        sizes = {**fixed, **steps}
+        most = PAD.more_work * self._work.at(sizes)
+        grown = all(bounds[name] <= PAD.growth * n for name, n in steps.items())
+        return (
+            self._work.at(sizes, bounds) if grown else self._work.at({**sizes, **bounds})
+        ) <= most
 
     def _fits(self, sizes: Sizes) -> bool:
         return self._env.broken(sizes) is None
@@ -128,10 +134,11 @@ class WorkModel:
     """The work of a program at any sizes, in bytes that a core moves in the time of all of it.
 
     Attributes:
-        terms: a factor, and the dims that it is multiplied by.
+        terms: a factor, the dims that it is multiplied by, and how many of these, the last ones,
+            are done whole where a kernel leaves out rows of the others: those that it sums over.
     """
 
-    terms: tuple[tuple[float, tuple[int | Expression, ...]], ...]
+    terms: tuple[tuple[float, tuple[int | Expression, ...], int], ...]
 
     @staticmethod
     def of(program: Program) -> WorkModel:
@@ -139,11 +146,11 @@ class WorkModel:
 
         A result that nothing else makes is copied.
         """
-        found: list[tuple[float, tuple[int | Expression, ...]]] = []
+        found: list[tuple[float, tuple[int | Expression, ...], int]] = []
         for value in return_of(program.module).arguments:
             if not isinstance(value, OpResult) or value.op.name.removeprefix("graph.") in _VIEWS:
                 width = byte_width(tensor_type(value).element_type)
-                found.append((width, dims_as_written(value.type)))
+                found.append((width, dims_as_written(value.type), 0))
         for op in program.main.body.block.ops:
             name = op.name.removeprefix("graph.")
             if not isinstance(op, GraphOp) or name in _VIEWS:
@@ -151,22 +158,30 @@ class WorkModel:
             read = op.results if name == "gather" else op.operands
             for value in (*read, *op.results):
                 width = byte_width(tensor_type(value).element_type)
-                found.append((width, dims_as_written(value.type)))
+                own = dims_as_written(value.type)
+                whole = len(own) if value in read and name in _ACROSS else 0
+                found.append((width, own, whole))
             dims = [dims_as_written(v.type) for v in (*op.operands, *op.results)]
             if name == "matmul":
                 summed = dims[0][-2 if op.value("transpose_a") else -1]
-                found.append((BYTES_OF_MAC, (*dims[-1], summed)))
+                found.append((BYTES_OF_MAC, (*dims[-1], summed), 1))
             elif name in ("conv", "conv_transpose"):
                 at = dims[-1] if name == "conv" else dims[0]
-                found.append((BYTES_OF_MAC, (*at, *dims[1][1:])))
+                found.append((BYTES_OF_MAC, (*at, *dims[1][1:]), len(at) + len(dims[1]) - 2))
         return WorkModel(tuple(found))
 
-    def at(self, sizes: Sizes) -> float:
-        """The work at these sizes of all symbols."""
-        return BYTES_OF_CALL + sum(
-            factor * math.prod(d if isinstance(d, int) else value_at(d, sizes) for d in dims)
-            for factor, dims in self.terms
-        )
+    def at(self, sizes: Sizes, bounds: Sizes | None = None) -> float:
+        """The work at these sizes of all symbols, by a program at these bounds of some."""
+        most = {**sizes, **(bounds or {})}
+        total = float(BYTES_OF_CALL)
+        for factor, dims, whole in self.terms:
+            skipped = len(dims) - whole
+            total += factor * _count(dims[:skipped], sizes) * _count(dims[skipped:], most)
+        return total
+
+
+def _count(dims: Sequence[int | Expression], sizes: Sizes) -> int:
+    return math.prod(d if isinstance(d, int) else value_at(d, sizes) for d in dims)
 
 
 __all__ = ["SizeBounds", "WorkModel"]

@@ -137,7 +137,8 @@ def split_item(
 
 def widest(op: KernelOp) -> Type:
     """The element type that decides how many lanes a vector has."""
-    tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
+    read = [v for arg, v in zip(op.body.block.args, op.inputs, strict=True) if arg.uses]
+    tensors = [*read, *(scope.result for scope in op.scopes)]
     elements = [tensor_type(v).element_type for v in tensors]
     return max((compute_type(e) for e in elements), key=lambda t: t.bits)
 

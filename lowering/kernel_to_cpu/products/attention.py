@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -38,6 +39,7 @@ from ..emit.access import Point, Vector, emit_index
 from ..emit.emitter import Emitter
 from ..emit.mathlib import exp
 from ..emit.module import KernelCode, Module, kernel
+from ..emit.rows_read import RowsRead, Skipping
 from ..emit.types import F32, I64, Index, Value, constant
 from ..isa import Isa
 from ..nests.lanes import split_item
@@ -122,6 +124,8 @@ class _Attention:
         self.vectors, self.block_keys = self._blocks()
         self.kinds = cut_panels(self.extents[found.query], self.vectors, self.lanes)
         self.size = max(kind.vectors for kind in self.kinds) * self.lanes
+        # How many keys count; None if all do.
+        self.count: Value | None = None
 
     def _blocks(self) -> tuple[int, int]:
         """Vectors of queries and number of keys in a block."""
@@ -145,20 +149,36 @@ class _Attention:
         others = [k for k in range(self.found.loops) if k != query]
         blocks = sum(kind.count for kind in self.kinds)
         items = math.prod(self.extents[k] for k in others) * blocks
+        rows = [] if self.found.out.has_floor else RowsRead.of(self.op)
 
         def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
             frame = self._frame(b, pointers)
+            skipping = Skipping(b, rows, [pointers[r.operand] for r in rows])
+            if self.softmax is not None and self.op.keys is not None:
+                self.count = b.load(I64, pointers[self.op.keys.value.data])
             with b.loop(low, high, unroll=1) as item:
                 rest, block = b.split(item, blocks)
                 loops = split_item(b, rest, others, self.extents)
 
                 def work(kind: Panel) -> None:
                     first = b.add(b.mul(b.sub(block, kind.first), kind.channels), kind.channel)
-                    self._item(b, replace(frame, loops={**loops, query: first, self.key: 0}), kind)
+                    place = {**loops, query: first, self.key: 0}
+                    with self._part(b, skipping, place, kind):
+                        self._item(b, replace(frame, loops=place), kind)
 
                 each_kind(b, self.kinds, block, work)
 
         return kernel(self.module, len(self.op.inputs) + 1, items, body)
+
+    def _part(
+        self, b: Emitter, skipping: Skipping, place: dict[int, Index], kind: Panel
+    ) -> AbstractContextManager[None]:
+        """What is emitted inside is about a block of queries: it runs unless nobody reads that."""
+        steps = {k: self.found.out.coefficient(k) for k in (*place, self.width)}
+        first = [(at, steps[k]) for k, at in place.items() if steps[k]]
+        columns = (self.extents[self.width] - 1) * steps[self.width]
+        reach = (kind.channels - 1) * steps[self.found.query] + columns
+        return skipping.part(b, first, reach)
 
     def _frame(self, b: Emitter, pointers: list[Value]) -> Frame:
         """Reserve the buffers of a block on the stack."""
@@ -183,7 +203,11 @@ class _Attention:
             return
         self._clear_sums(b, frame)
         before = (total - 1) // keys
-        with b.loop(0, before, unroll=1) as n:
+        blocks: Index = before
+        if self.count is not None:
+            whole, _ = b.split(b.add(self.count, keys - 1), keys)
+            blocks = b.minimum(whole, before)
+        with b.loop(0, blocks, unroll=1) as n:
             here = replace(frame, loops={**frame.loops, self.key: b.mul(n, keys)})
             self._block(b, here, _Block(kind, keys, last=False))
         here = replace(frame, loops={**frame.loops, self.key: before * keys})
@@ -196,7 +220,13 @@ class _Attention:
         if several:
             self._remember_top(b, frame, block.kind)
         sizes = balanced(block.keys, self._tile_rows(block.kind.vectors))
-        block_loops(b, sizes, None, lambda _, size, key: self._scores(b, frame, block, size, key))
+        counted = self._counted(b, frame, block)
+
+        def tile(_: Index, size: int, key: Index) -> None:
+            with b.when(b.compare("lt", key, counted[0])) if counted else nullcontext():
+                self._scores(b, frame, block, size, key)
+
+        block_loops(b, sizes, None, tile)
         first, *others = self.code.plan.passes
         self.code.finish(b, frame, block.kind, first)
         shifted = frame
@@ -205,12 +235,19 @@ class _Attention:
             shifted = replace(frame, stats={**frame.stats, self.softmax.top: local.shift})
         for number, run in enumerate(others):
 
-            def walk(inner: Emitter, inside: Frame, _: list[Value], run: RowPass = run) -> None:
-                self.code.walk(inner, inside, block.kind, run, block.keys)
+            def walk(inner: Emitter, inside: Frame, keys: list[Value], run: RowPass = run) -> None:
+                self.code.walk(inner, inside, block.kind, run, keys[0] if keys else block.keys)
 
-            self._call(b, shifted, f"pass {number} {block.name}", [], walk)
+            self._call(b, shifted, f"pass {number} {block.name}", counted, walk)
             self.code.finish(b, shifted, block.kind, run)
-        self._contexts(b, frame, block)
+        self._contexts(b, frame, block, counted)
+
+    def _counted(self, b: Emitter, frame: Frame, block: _Block) -> list[Value]:
+        """How many keys of a block count, if not all do."""
+        if self.count is None:
+            return []
+        left = b.maximum(b.sub(self.count, frame.loops[self.key]), 0)
+        return [b.value(b.minimum(left, block.keys), I64)]
 
     def _tile_rows(self, vectors: int) -> int:
         """Rows of a register block with this many vectors."""
@@ -308,7 +345,7 @@ class _Attention:
 
     # --- the second product ---
 
-    def _contexts(self, b: Emitter, frame: Frame, block: _Block) -> None:
+    def _contexts(self, b: Emitter, frame: Frame, block: _Block, counted: Sequence[Value]) -> None:
         """Tiles of the result: some queries by a panel of columns."""
         width = self.extents[self.width]
         across = min(2, -(-width // self.lanes))
@@ -320,7 +357,7 @@ class _Attention:
                 def work(
                     _: Index, size: int, row: Index, panel: Panel = panel, at: Index = column
                 ) -> None:
-                    self._context(b, frame, block, panel, size, (row, at))
+                    self._context(b, frame, block, panel, size, (row, at, *counted))
 
                 block_loops(b, sizes, None, work)
 
@@ -331,9 +368,13 @@ class _Attention:
         block: _Block,
         panel: Panel,
         size: int,
-        at: tuple[Index, Index],
+        at: Sequence[Index],
     ) -> None:
-        """A tile of the result, from a query of the block and a column on."""
+        """A tile of the result.
+
+        Args:
+            at: its first query of the block, its first column, and how many keys count if not all.
+        """
         values = self.found.values
         chains = chains_for(size * panel.vectors, self.isa.registers)
         tile = RegisterTile(
@@ -349,7 +390,7 @@ class _Attention:
         )
 
         def emit(inner: Emitter, inside: Frame, given: list[Value]) -> None:
-            row, column = given
+            row, column, *keys = given
             source = self._start(inner, inside, values, {self.width: column})
             scores = inner.address(F32, self.code.block(inside), row)
             cells = [
@@ -362,7 +403,8 @@ class _Attention:
             ]
             several = block.keys < self.extents[self.key]
             before = [self._before(inner, inside, cell) for cell in cells] if several else None
-            sums = accumulate(inner, tile, Reads(scores, source), before)
+            counted = replace(tile, depth=keys[0]) if keys else tile
+            sums = accumulate(inner, counted, Reads(scores, source), before)
             for cell, value in zip(cells, sums, strict=True):
                 if block.last:
                     self._result(inner, inside, cell, value)

@@ -108,7 +108,7 @@ class RowCode:
                 for v in range(kind.vectors):
                     self.keep(b, frame, result, v, start)
 
-    def walk(self, b: Emitter, frame: Frame, kind: Panel, run: RowPass, keys: int) -> None:
+    def walk(self, b: Emitter, frame: Frame, kind: Panel, run: RowPass, keys: Index) -> None:
         """One pass over a block of keys."""
         sums: list[SSAValue] = [p.scope.result for p in run.steps if p.reduces(self.key)]
         known = [self._known(b, frame, run.steps, v) for v in range(kind.vectors)]

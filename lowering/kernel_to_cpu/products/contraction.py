@@ -23,6 +23,7 @@ from ...schedule_space import OTHERS, Space
 from ..code_cache import cached_code
 from ..emit.access import Point, Vector, to_memory
 from ..emit.emitter import Emitter
+from ..emit.rows_read import RowsRead
 from ..emit.types import Index, Value
 from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
@@ -115,14 +116,18 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     point = PRODUCT.space(problem).point(Schedule.on(op, OTHERS), where(op))
     schedule = replace(problem.schedule(point), nontemporal=nontemporal(op.type, isa))
     key_parts = "gemm", spec, schedule  # with the op: equal code is generated once
-    code = cached_code(op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
+    rows = RowsRead.of(op)
+    code = cached_code(
+        op, isa, key_parts, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue, rows)
+    )
     if matrix is None or schedule.right != "packed":
         right = Argument(b, offset=found.b_offset)
     else:
         right = Argument(data=gemm.pack_b(matrix_of(matrix, found), spec, schedule, isa))
     left = Argument(a, offset=found.a_offset)
     out = Argument(op.result, offset=physical(op.type)[1])
-    return [KernelCall(code, (left, right, *(Argument(v) for v in extras), out))]
+    others = [*extras, *(op.inputs[r.operand] for r in rows)]
+    return [KernelCall(code, (left, right, *(Argument(v) for v in others), out))]
 
 
 def gemm_in(op: GemmOp) -> GemmMatch:
@@ -298,7 +303,10 @@ def _part_call(
     if spec.groups == 1:  # else a group may start within a cache line; such stores need whole lines
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     key_parts = "conv", part, spec, schedule
-    code = cached_code(op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
+    rows = [r for r in RowsRead.of(op) if r.dim == found.out_order[0]]  # whole images
+    code = cached_code(
+        op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue, rows)
+    )
     if weights is None:
         filters = Argument(op.outer(found.weights))
     else:
@@ -315,6 +323,7 @@ def _part_call(
         left,
         filters,
         *(Argument(v) for v in extras),
+        *(Argument(op.inputs[r.operand]) for r in rows),
         Argument(op.result, offset=first),
     )
     return KernelCall(code, arguments)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
+from ..emit.rows_read import RowsRead, Skipping
 from ..emit.types import I64, PTR, Index, Value
 from ..isa import Isa
 from .blocks import Panel, block_loops, each_kind
@@ -191,18 +192,26 @@ class _Conv:
 
 
 def emit_conv(
-    spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
+    spec: ConvSpec,
+    schedule: ConvSchedule,
+    isa: Isa,
+    epilogue: Epilogue | None = None,
+    rows: Sequence[RowsRead] = (),
 ) -> KernelCode:
-    """Emit the kernel; its arguments are input, weights, the epilogue's extras, output."""
+    """Emit the kernel.
+
+    Its arguments are input, weights, the epilogue's extras, how many images are read, output.
+    """
     if is_depthwise(spec.chosen(isa)):
-        return emit_depthwise(spec, schedule, isa, epilogue)
+        return emit_depthwise(spec, schedule, isa, epilogue, rows)
     conv = _Conv(spec, schedule, isa, epilogue)
-    arguments = 3 + (epilogue.extras if epilogue else 0)
+    arguments = 3 + (epilogue.extras if epilogue else 0) + len(rows)
     items = spec.batch * conv.panel_count * conv.pixel_items
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
+        skipping, pointers = Skipping.of(b, rows, pointers)
         with b.loop(low, high) as item:
-            _item(b, conv, pointers, item)
+            _item(b, conv, pointers, item, skipping)
 
     return kernel(conv.module, arguments, items, body)
 
@@ -223,7 +232,7 @@ class _BlockArgs:
     turn: Index
 
 
-def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
+def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index, skipping: Skipping) -> None:
     """Find an item's image, group and kind of panel, and emit the work for each kind."""
     spec = conv.spec
     turn: Index = 0
@@ -248,7 +257,8 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
     def work(kind: Panel) -> None:
         _pixels(b, conv, kind, _panel_args(b, conv, kind, args, panel), pixels)
 
-    each_kind(b, conv.panels, panel, work)
+    with skipping.image(b, batch):
+        each_kind(b, conv.panels, panel, work)
 
 
 def _panel_args(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArgs, panel: Index) -> _BlockArgs:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
+from ..emit.rows_read import RowsRead, Skipping
 from ..emit.types import I64, PTR, Index, Value, constant
 from ..isa import Isa
 from .blocks import balanced, block_loops
@@ -76,18 +77,24 @@ def _count_per_item(count: int, items: int) -> int:
 
 
 def emit_depthwise(
-    spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
+    spec: ConvSpec,
+    schedule: ConvSchedule,
+    isa: Isa,
+    epilogue: Epilogue | None = None,
+    rows: Sequence[RowsRead] = (),
 ) -> KernelCode:
-    """Emit the kernel; its arguments are input, packed weights, the epilogue's extras, output.
+    """Emit the kernel.
 
-    `schedule.rows` is how many pixels a block holds.
+    Its arguments are input, packed weights, the epilogue's extras, how many images are read,
+    output. `schedule.rows` is how many pixels a block holds.
     """
     plan = DepthwisePlan(spec, schedule, isa, epilogue)
-    arguments = 3 + (epilogue.extras if epilogue else 0)
+    arguments = 3 + (epilogue.extras if epilogue else 0) + len(rows)
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
+        skipping, pointers = Skipping.of(b, rows, pointers)
         with b.loop(low, high) as item:
-            _item(b, plan, pointers, item)
+            _item(b, plan, pointers, item, skipping)
 
     return kernel(plan.module, arguments, plan.items, body)
 
@@ -102,7 +109,9 @@ class _BlockArgs:
     vectors: tuple[Index, Index]
 
 
-def _item(b: Emitter, plan: DepthwisePlan, pointers: list[Value], item: Index) -> None:
+def _item(
+    b: Emitter, plan: DepthwisePlan, pointers: list[Value], item: Index, skipping: Skipping
+) -> None:
     rest, columns = b.split(item, plan.width_chunks)
     rest, chunk = b.split(rest, plan.vector_chunks)
     rest, band = b.split(rest, len(plan.heights))
@@ -120,7 +129,8 @@ def _item(b: Emitter, plan: DepthwisePlan, pointers: list[Value], item: Index) -
         pieces = (columns, plan.width_chunk) if plan.width_chunks > 1 else None
         block_loops(b, plan.widths, pieces, pixels)
 
-    block_loops(b, plan.heights, (band, 1), rows)
+    with skipping.image(b, batch):
+        block_loops(b, plan.heights, (band, 1), rows)
 
 
 def _block(

@@ -13,6 +13,7 @@ Between blocks of k partial sums are on the stack, so C is written once, after t
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..emit.emitter import Emitter
 from ..emit.module import KernelCode, Module, kernel
+from ..emit.rows_read import RowsRead, Skipping
 from ..emit.types import I64, PTR, Index, Type, Value, constant
 from ..isa import Isa
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
@@ -160,17 +162,34 @@ class _Item:
     chunk: Index  # of row blocks
     first_row: Index
     stacked: tuple[Value, ...]  # copied rows of A, copied panel of B, partial sums
+    skipping: Skipping
+
+    def rows(
+        self, b: Emitter, gemm: _Gemm, first: Index, count: int
+    ) -> AbstractContextManager[None]:
+        """What is emitted inside is about these rows of C: it runs unless nobody reads them."""
+        *batch, down, across = gemm.spec.c_strides
+        place = [*zip(self.batch, batch, strict=True), (first, down)]
+        return self.skipping.part(b, place, (count - 1) * down + (gemm.spec.n - 1) * across)
 
 
 def emit_gemm(
-    spec: GemmSpec, schedule: GemmSchedule, isa: Isa, epilogue: Epilogue | None = None
+    spec: GemmSpec,
+    schedule: GemmSchedule,
+    isa: Isa,
+    epilogue: Epilogue | None = None,
+    rows: Sequence[RowsRead] = (),
 ) -> KernelCode:
-    """Emit the kernel; its arguments are A, B (or packed B), the epilogue's extras, C."""
+    """Emit the kernel.
+
+    Its arguments are A, B (or packed B), the epilogue's extras, how many rows are read, C.
+    """
     gemm = _Gemm(spec, schedule, isa, epilogue)
-    arguments = 3 + (epilogue.extras if epilogue else 0)
+    arguments = 3 + (epilogue.extras if epilogue else 0) + len(rows)
     items = math.prod(spec.batch) * gemm.row_items * gemm.panel_items
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
+        skipping, pointers = Skipping.of(b, rows, pointers)
         stacked = _stack(b, gemm)
         with b.loop(low, high) as number:
             if schedule.panels_outside:
@@ -179,7 +198,9 @@ def emit_gemm(
             else:
                 rest, panels = b.split(number, gemm.panel_items)
                 entry, chunk = b.split(rest, gemm.row_items)
-            _depth_blocks(b, gemm, _item(b, gemm, pointers, entry, chunk, stacked), panels)
+            item = _item(b, gemm, pointers, (entry, chunk), stacked, skipping)
+            with item.rows(b, gemm, item.first_row, gemm.item_rows):
+                _depth_blocks(b, gemm, item, panels)
 
     return kernel(gemm.module, arguments, items, body)
 
@@ -199,12 +220,13 @@ def _item(
     b: Emitter,
     gemm: _Gemm,
     pointers: list[Value],
-    entry: Index,
-    chunk: Index,
+    place: tuple[Index, Index],
     stacked: tuple[Value, ...],
+    skipping: Skipping,
 ) -> _Item:
-    """Move the pointers to one batch entry."""
+    """Move the pointers to one batch entry; `place` is its number and that of the row blocks."""
     left, right, *extras, target = pointers
+    entry, chunk = place
     batch: list[Index] = []
     for extent in reversed(gemm.spec.batch):
         entry, coordinate = b.split(entry, extent)
@@ -223,6 +245,7 @@ def _item(
         chunk,
         _first_row(b, gemm, b.mul(chunk, gemm.schedule.row_blocks)),
         stacked,
+        skipping,
     )
 
 
@@ -318,7 +341,8 @@ def _panel(
         numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
         key = f"block {kind.vectors} {kind.channels} {size}"
         name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, name))
-        b.call(name, None, [*pointers, *numbers])
+        with item.rows(b, gemm, row, size):
+            b.call(name, None, [*pointers, *numbers])
 
     block_loops(b, gemm.sizes, chunk, work)
 
