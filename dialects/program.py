@@ -41,6 +41,10 @@ NAME = "isoform.name"
 DEFAULT = "isoform.default"
 # On an output that is a number of rows: the output that has so many before its padding, the dim.
 CUTS = "isoform.cuts"
+# On @main of a bounded program: of each result, the symbol that says how many rows of a dim count,
+# or "". The input that says how large a symbol is has SIZE before the symbol's name.
+ROWS = "isoform.rows"
+SIZE = "size."
 # On a weight or literal made at compile time: the ops that made it, as text.
 EXPRESSION = "isoform.expression"
 # On a module made by passes: the passes, in order, as a pipeline.

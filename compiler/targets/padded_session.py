@@ -13,11 +13,10 @@ import numpy as np
 from ...dialects.dims_attr import dims_as_written
 from ...dialects.errors import UserError
 from ...dialects.extent_math import Expression, value_at
-from ...dialects.program import Program, return_of
+from ...dialects.program import SIZE, Program, return_of
 from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
 from ...lowering.kernel_to_cpu.runtime.execute import room
-from ...passes.bounding.bound_dims import SIZE
 from .session import Session
 from .value_info import check_out
 

@@ -19,18 +19,21 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.extent_text import guard_text
 from ...dialects.floats import ROUNDING, Floats
 from ...dialects.graph import GraphOp
-from ...dialects.program import input_names_of, main_of, named, return_of, where
+from ...dialects.program import (
+    ROWS,
+    SIZE,
+    input_names_of,
+    main_of,
+    named,
+    return_of,
+    where,
+)
 from ...dialects.shape_guards import GUARDS, SIZES, shape_env, symbols_of
 from ...dialects.specialize import specialize
 from ...dialects.types import tensor_type
 from ...dialects.weights import Weights
 from .padding import Dim, NotBounded, Padding
 from .rules import bounded_op
-
-# The input that says how large a symbol is has this before the symbol's name.
-SIZE = "size."
-# On @main: of each result, the symbol that says how many rows of each dim count, or "".
-ROWS = "isoform.rows"
 
 
 @dataclass(frozen=True)
@@ -193,4 +196,4 @@ def _replace(
         main.attributes.pop(name, None)
 
 
-__all__ = ["ROWS", "SIZE", "BoundDims", "bound"]
+__all__ = ["BoundDims", "bound"]

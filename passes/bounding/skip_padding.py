@@ -26,12 +26,11 @@ from ...dialects.floats import BITS, Floats
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.index import Index
 from ...dialects.kernel import AttentionOp, CallOp, JoinOp, KernelOp, ViewOp, YieldOp
-from ...dialects.program import input_names_of, main_of
+from ...dialects.program import ROWS, SIZE, input_names_of, main_of
 from ...dialects.scalars import Call, Const, Expr, Read, children
 from ...dialects.types import shape_of, tensor_type
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel.attention import match_attention, match_softmax
-from .bound_dims import ROWS, SIZE
 
 # Of each dim, how many of its rows are read: a value of @main, or None where all may be.
 Counts: TypeAlias = "tuple[SSAValue | None, ...]"

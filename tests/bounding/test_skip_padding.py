@@ -24,10 +24,12 @@ from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 # By name: the text, the bounds.
 PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
-    # The rows of each of three entries: no prefix of the buffer.
+    # The rows of each of three entries: no prefix of the buffer, and blocks that are in two entries.
     "mlp": (
-        """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>, %w: tensor<3x8x24xf32>,
-              %v: tensor<3x24x8xf32>) -> tensor<3x?x8xf32, #graph.dims<3, n, 8>> {
+        """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>, %one: tensor<8x24xf32>,
+              %two: tensor<24x8xf32>) -> tensor<3x?x8xf32, #graph.dims<3, n, 8>> {
+          %w = graph.broadcast %one {shape = [3, 8, 24], dims = [1, 2]} : tensor<3x8x24xf32>
+          %v = graph.broadcast %two {shape = [3, 24, 8], dims = [1, 2]} : tensor<3x24x8xf32>
           %a = graph.matmul %x, %w : tensor<3x?x24xf32, #graph.dims<3, n, 24>>
           %b = graph.sigmoid %a : tensor<3x?x24xf32, #graph.dims<3, n, 24>>
           %c = graph.matmul %b, %v : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
@@ -36,6 +38,37 @@ PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
           func.return %y : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
         }""",
         {"n": 40},
+    ),
+    "points": (
+        """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>)
+              -> tensor<3x?x8xf32, #graph.dims<3, n, 8>> {
+          %a = graph.tanh %x : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
+          func.return %a : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
+        }""",
+        {"n": 40},
+    ),
+    # Zeros stay zeros, so the second product reads all of them; the first one reads the first rows.
+    "zeros": (
+        """func.func @main(%x: tensor<?x12xf32, #graph.dims<n, 12>>, %w: tensor<12x12xf32>)
+              -> (tensor<?x12xf32, #graph.dims<n, 12>>, tensor<12x12xf32>) {
+          %t = graph.tanh %x : tensor<?x12xf32, #graph.dims<n, 12>>
+          %u = graph.matmul %t, %w : tensor<?x12xf32, #graph.dims<n, 12>>
+          %s = graph.matmul %t, %x {transpose_a = true} : tensor<12x12xf32>
+          func.return %u, %s : tensor<?x12xf32, #graph.dims<n, 12>>, tensor<12x12xf32>
+        }""",
+        {"n": 100},
+    ),
+    # The mask has many items.
+    "long": (
+        """func.func @main(%x: tensor<?x4xf32, #graph.dims<n, 4>>)
+              -> (tensor<?x4xf32, #graph.dims<n, 4>>, tensor<1x4xf32>, tensor<1x4xf32>) {
+          %e = graph.exp %x : tensor<?x4xf32, #graph.dims<n, 4>>
+          %s = graph.reduce_sum %e {axes = [0]} : tensor<1x4xf32>
+          %m = graph.reduce_max %x {axes = [0]} : tensor<1x4xf32>
+          func.return %e, %s, %m : tensor<?x4xf32, #graph.dims<n, 4>>, tensor<1x4xf32>,
+            tensor<1x4xf32>
+        }""",
+        {"n": 3000},
     ),
     "attention": (
         """func.func @main(%x: tensor<2x?x16xf32, #graph.dims<2, n, 16>>, %w: tensor<2x16x16xf32>,
@@ -133,10 +166,14 @@ def test_rows_that_count_are_right_behind_any_padding(name: str) -> None:
     symbolic, kernel, bounds = placed(name)
     every = list(itertools.product(*([1, n // 2, n - 1, n] for n in bounds.values())))
     session = CpuSession(kernel, threads=2)
+    float32 = np.dtype(np.float32)
+    out = {o: aligned(type_.get_shape(), float32) for o, type_ in kernel.outputs.items()}
     for sizes in every:
         feeds, wanted = feeds_at(symbolic, kernel, dict(zip(bounds, sizes, strict=True)))
         session.arena[...] = 0xFF  # NaN, and -1
-        found = session.run(feeds)
+        for array in out.values():
+            array[...] = np.nan
+        found = session.run_into(feeds, out)
         for output, array in wanted.items():
             cut = found[output][tuple(map(slice, array.shape))]
             np.testing.assert_allclose(cut, array, 1e-4, 1e-5, err_msg=f"{output} at {sizes}")
