@@ -24,7 +24,7 @@ from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 # By name: the text, the bounds.
 PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
-    # The rows of each of three entries: no prefix of the buffer, and blocks that are in two entries.
+    # The rows of each of three entries: no prefix of the buffer, blocks that are in two entries.
     "mlp": (
         """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>, %one: tensor<8x24xf32>,
               %two: tensor<24x8xf32>) -> tensor<3x?x8xf32, #graph.dims<3, n, 8>> {
