@@ -37,7 +37,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
           %y = graph.softmax %d {axis = 2} : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
           func.return %y : tensor<3x?x8xf32, #graph.dims<3, n, 8>>
         }""",
-        {"n": 40},
+        {"n": 41},
     ),
     "points": (
         """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>)
