@@ -25,6 +25,15 @@ from isoform.lowering.kernel_to_cpu.session import CpuSession
 # By name: the text, the bounds.
 PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
     # The rows of each of three entries: no prefix of the buffer, blocks that are in two entries.
+    "product": (
+        """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>, %one: tensor<8x24xf32>)
+              -> tensor<3x?x24xf32, #graph.dims<3, n, 24>> {
+          %w = graph.broadcast %one {shape = [3, 8, 24], dims = [1, 2]} : tensor<3x8x24xf32>
+          %y = graph.matmul %x, %w : tensor<3x?x24xf32, #graph.dims<3, n, 24>>
+          func.return %y : tensor<3x?x24xf32, #graph.dims<3, n, 24>>
+        }""",
+        {"n": 41},
+    ),
     "mlp": (
         """func.func @main(%x: tensor<3x?x8xf32, #graph.dims<3, n, 8>>, %one: tensor<8x24xf32>,
               %two: tensor<24x8xf32>) -> tensor<3x?x8xf32, #graph.dims<3, n, 8>> {
