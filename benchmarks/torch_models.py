@@ -6,6 +6,7 @@ is written for each; `--table` prints the lines as a table.
 
     python benchmarks/torch_models.py --out models.jsonl [NAME ...]
     python benchmarks/torch_models.py --out models.jsonl --table
+    python benchmarks/torch_models.py --out models.jsonl --agree [NAME ...]   no inductor, no times
 """
 
 from __future__ import annotations
@@ -43,15 +44,16 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         wanted = _leaves(torch, module(*args))
         counters.clear()
         started = time.process_time()
-        ours = torch.compile(module, backend=isoform.torch.backend)
+        options = {} if seconds else {"effort": "quick"}
+        ours = torch.compile(module, backend=isoform.torch.backend, options=options)
         found = _leaves(torch, ours(*args))
         seconds_to_compile = time.process_time() - started
         counted, breaks = dict(counters["isoform"]), sum(counters["graph_break"].values())
         runs = {"eager": lambda: module(*args), "isoform": lambda: ours(*args)}
-        inductor = _inductor(torch, module, args)
+        inductor = _inductor(torch, module, args) if seconds else None
         if inductor is not None:
             runs["inductor"] = inductor
-        times = _interleaved(runs, seconds)
+        times = _interleaved(runs, seconds) if seconds else {}
     apart = max((_apart(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
     return {
         "model": name, "calls": counted.get("calls", 0), "run": counted.get("run", 0),
@@ -139,8 +141,10 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each model in all")
     parser.add_argument("--table", action="store_true", help="print what is in the file")
+    parser.add_argument("--agree", action="store_true", help="run and compare, without times")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    args.seconds = 0.0 if args.agree else args.seconds
     if args.table:
         _table(args.out)
     elif args.one:
