@@ -180,7 +180,12 @@ def check_model(
         survey.survey(shapes or {})
         conditions = _conditions(survey)
         if not conditions - assumed.keys():
-            return replace(_check_survey(survey), assumed=tuple(assumed))
+            found = _check_survey(survey)
+            if found.totals["unsupported"]:  # an import bounds sizes that no input alone decides
+                survey = Survey(loaded, fixed, assumed, bounded=True)
+                survey.survey(shapes or {})
+                found = min(found, _check_survey(survey), key=lambda c: c.totals["unsupported"])
+            return replace(found, assumed=tuple(assumed))
         assumed |= {name: np.array(True) for name in sorted(conditions)}
 
 

@@ -91,7 +91,8 @@ def check_out(infos: Sequence[ValueInfo], out: Mapping[str, Array]) -> None:
     """Check the arrays that outputs are to be written into.
 
     Raises:
-        UserError: there is no such output; an array has another dtype or shape or is read-only.
+        UserError: there is no such output; an array has another dtype or shape, is read-only
+            or is given for two outputs.
     """
     known = {info.name: info for info in infos}
     for name, array in out.items():
@@ -106,3 +107,5 @@ def check_out(infos: Sequence[ValueInfo], out: Mapping[str, Array]) -> None:
             )
         if not array.flags.writeable:
             raise UserError(f"the array for output '{name}' is read-only")
+    if len({id(array) for array in out.values()}) < len(out):
+        raise UserError(f"one array for several outputs: {', '.join(out)}")

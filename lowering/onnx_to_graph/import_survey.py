@@ -47,8 +47,9 @@ class Survey(Importer):
         model: OnnxModel,
         fixed: Collection[str] = (),
         assumed: Mapping[str, Array] | None = None,
+        bounded: bool = False,
     ):
-        super().__init__(model, fixed, assumed)
+        super().__init__(model, fixed, assumed, bounded)
         self.deciding: set[str] = set()
         """Inputs on whose values it depends which ops there are."""
         self.problems: list[str] = []
@@ -76,6 +77,7 @@ class Survey(Importer):
             element = element_of_number(entry.number, f"input '{entry.name}'")
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
+            self.unbound(ssa)
             if entry.name in self.values:
                 env[entry.name] = OnnxValue.of_array(entry.name, self.values[entry.name])
         sequences.gather(env, lists)

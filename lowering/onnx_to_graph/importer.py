@@ -24,7 +24,7 @@ from ...dialects.errors import ElementError, UserError
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.shape_guards import note_env
-from ...dialects.types import Array, is_float, is_unsigned
+from ...dialects.types import Array, element_of, is_float, is_unsigned
 from . import (
     bounded,
     control,
@@ -215,8 +215,7 @@ class Importer:
                 continue
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
-            if self.bounded and not is_float(element):
-                self.sizes.ranges[ssa] = ValueRange.of(-math.inf, math.inf)
+            self.unbound(ssa)
         sequences.gather(env, sequence_inputs(graph))
         self.defaults(env)
         self.initialisers(graph, env)
@@ -224,6 +223,11 @@ class Importer:
         self.run(needed(nodes, [o.name for o in graph.output]), env, CallContext(self.model.opsets))
         self._drop_unused(self._outputs(graph, env))
         return self._origin.attach(self.build.build(self.model.source))
+
+    def unbound(self, ssa: SSAValue) -> None:
+        """Note that an input of integers is any number, where sizes that it decides are bounded."""
+        if self.bounded and not is_float(element_of(ssa)):
+            self.sizes.ranges[ssa] = ValueRange.of(-math.inf, math.inf)
 
     def defaults(self, env: Env) -> None:
         """Make inputs of the initialisers that a caller may replace, after the others."""

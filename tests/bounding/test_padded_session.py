@@ -130,6 +130,9 @@ def test_outputs_may_be_given_and_shapes_are_checked(tmp_path: Path) -> None:
         assert np.array_equal(room[:, :, :past], feeds["k"])
     with pytest.raises(isoform.UserError, match="'knew' does not fit"):
         session.run(["knew"], step_feeds(7), {"knew": np.zeros((1, 2, 9, 4), np.float32)})
+    room = np.zeros((1, 2, 8, 4), np.float32)
+    with pytest.raises(isoform.UserError, match="one array for several outputs: knew, vnew"):
+        session.run(None, step_feeds(7), {"knew": room, "vnew": room})
     with pytest.raises(isoform.UserError, match="dim 'past' has another size"):
         session(**{**step_feeds(7), "v": drawn(0, 1, 2, 8, 4)})
 

@@ -9,6 +9,7 @@ import pytest
 from support.random_nodes.judge import difference, run_plain
 
 import isoform
+from isoform.compiler.commands.check import check_model
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.lowering.onnx_to_graph import import_onnx
@@ -165,6 +166,7 @@ def test_bags_between_places_that_an_input_gives_are_summed() -> None:
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> {BAGS}')
     model.graph.node[2].input[0] = ""
     program = import_onnx(model)
+    assert check_model(model).totals["unsupported"] == 0
     session = isoform.compile(program, threads=1, effort="quick")
     x = np.random.default_rng(0).standard_normal((9, 2)).astype(np.float32)
     for starts in ([0, 2, 4, 8], [0, 0, 9, 9], [3, 3, 3, 3], [0, 7, 2, 5]):
