@@ -25,7 +25,7 @@ from .regions import SubgraphBody
 from .scan_loop import scan_loop
 from .sequences import sequence_map
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
-from .values import OnnxValue
+from .values import NeedsNumbers, OnnxValue
 
 MAX_ITERATIONS = 4096
 # A loop that makes more nodes than this is not unrolled further: it stays a loop.
@@ -112,6 +112,8 @@ def _attempted(
     mark, recorded = importer.mark()
     try:
         found = attempt()
+    except NeedsNumbers:
+        raise
     except UserError:  # with its numbers known, each iteration may be possible by itself
         found = None
     if found is None:

@@ -28,7 +28,7 @@ from .padded import PaddedDim, same_count
 from .sequences import SequenceValue, tensors
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .value_ranges import EACH, ValueRange, by_inputs_alone, range_of
-from .values import OnnxValue
+from .values import NeedsNumbers, OnnxValue
 
 # A loop of fewer iterations, whose number is known, becomes one program. Elementwise ops are fused
 # across its iterations, and the searches of `optimize` see them. Products are as fast in a loop,
@@ -190,6 +190,8 @@ class LoopParts:
         yielded = self.body.hoist(build, yielded)
         if not nexts and not self.rows:  # it computes nothing
             return list(self.carried)
+        if not isinstance(self.trips, int | None):
+            raise NeedsNumbers("a loop over a dim is for one size of it")
         captured = self.body.read(yielded)
         region = self.body.close(yielded, captured)
         op = LoopOp(

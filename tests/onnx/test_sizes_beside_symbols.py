@@ -24,6 +24,17 @@ MODELS = {
         + """ s, y = Loop(n, "", x) <body = b (int64 i, bool on, float[N, 4] s0) =>
         (bool go, float[N, 4] r, float[N, 4] u) { go = Identity(on) r = Tanh(s0) u = Neg(r) }>""",
     ),
+    "scanned": (  # 9 and 15 steps: a loop, which has no number of steps that is a symbol
+        "float[k, 4]",
+        """w = Concat<axis = 0>(x, x, x) s = ReduceMax<keepdims = 0>(x, naughts)
+        l, y = Scan <num_scan_inputs = 1, body = b (float[4] s0, float[4] r) =>
+        (float[4] s1, float[4] u) { s1 = Add(s0, r) u = Tanh(s1) }>(s, w)""",
+    ),
+    "recurrent": (
+        "float[k, 1, p, 1]",
+        """w = Concat<axis = 0>(x, x, x) u = Unsqueeze(w, two)
+        y = RNN <hidden_size = 1> (u, h, h)""",
+    ),
     "branches": (
         "float[k, 4]",
         """s = ReduceSum<keepdims = 0>(x) c = Less(s, nought)
@@ -32,7 +43,7 @@ MODELS = {
     ),
 }
 NUMBERS = """<float nought = {0}, int64 naught = {0}, int64 single = {1}, int64[1] one = {1},
-    int64[1] two = {2}, int64[1] naughts = {0}>"""
+    int64[1] two = {2}, int64[1] naughts = {0}, float[1, 1, 1] h = {0.5}>"""
 
 
 @pytest.mark.parametrize("name", MODELS)
