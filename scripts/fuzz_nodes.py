@@ -115,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Random settings of nodes.")
     parser.add_argument("--count", type=int, default=2000, help="settings of each op")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=3000.0, help="seconds for a hundred settings")
+    parser.add_argument("--limit", type=float, default=3000.0, help="seconds for 100 settings")
     parser.add_argument("--log", type=Path, default=Path("nodes.jsonl"))
     parser.add_argument("--table", action="store_true", help="print the log as a table")
     parser.add_argument("ops", nargs="*", metavar="OP")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import onnx
 from xdsl.ir import Operation, Region, SSAValue
@@ -168,7 +169,7 @@ class LoopParts:
     going: SSAValue | None = None
     count: SSAValue | None = None
     start: SSAValue | None = None
-    trips: int | None = None
+    trips: Any = None  # a number, or None; of a dim that is a symbol there is no loop
     backward: Sequence[int] = ()
 
     def add(self, build: GraphBuilder) -> list[SSAValue]:
