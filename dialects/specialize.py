@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp, TensorType, i64
@@ -54,15 +54,24 @@ def specialize(
         main.attributes.pop(name, None)
 
 
-def _check(main: FuncOp, sizes: Mapping[str, int]) -> None:
-    known = symbols_of(main)
+def check_names(known: Collection[str], sizes: Collection[str], sign: str = "=") -> None:
+    """Raise UserError unless the symbols that are known are those that sizes are given for.
+
+    Args:
+        sign: how a size is given, for the hint.
+    """
     for name in sizes:
         if name not in known:
             hint = did_you_mean(name, known) or f"they are {', '.join(known) or 'none'}"
             raise UserError(f"the program has no symbolic dim '{name}'", hint=hint)
     for name in known:
         if name not in sizes:
-            raise UserError(f"the symbolic dim '{name}' has no size", hint=f"{name}=NUMBER")
+            raise UserError(f"the symbolic dim '{name}' has no size", hint=f"{name}{sign}NUMBER")
+
+
+def _check(main: FuncOp, sizes: Mapping[str, int]) -> None:
+    known = symbols_of(main)
+    check_names(known, sizes)
     if not known:
         return
     check_guards(main)

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from ...dialects.builder import GraphBuilder
 from ...dialects.context import WeightContext
 from ...dialects.dims_attr import DimsAttr
-from ...dialects.errors import UserError, did_you_mean
+from ...dialects.errors import UserError
 from ...dialects.extent_text import guard_text
 from ...dialects.floats import ROUNDING, Floats
 from ...dialects.graph import GraphOp
@@ -29,7 +29,7 @@ from ...dialects.program import (
     where,
 )
 from ...dialects.shape_guards import GUARDS, SIZES, shape_env, symbols_of
-from ...dialects.specialize import specialize
+from ...dialects.specialize import check_names, specialize
 from ...dialects.types import tensor_type
 from ...dialects.weights import Weights
 from .padding import Dim, NotBounded, Padding
@@ -105,7 +105,7 @@ def bound(
         UserError: a symbol has no number, a number no symbol.
     """
     main, sizes = main_of(module), {**bounds, **numbers}
-    _check(symbols_of(main), sizes)
+    check_names(symbols_of(main), sizes, "<=")
     broken = shape_env(main).broken(sizes)
     if broken is not None:
         raise NotBounded(f"at the bounds the guard {guard_text(broken)} does not hold")
@@ -136,16 +136,6 @@ def bound(
 def _rows(dims: Sequence[Dim], bounds: Collection[str]) -> ArrayAttr[StringAttr]:
     names = [str(dim.count) for dim in dims]
     return ArrayAttr(StringAttr(name if name in bounds else "") for name in names)
-
-
-def _check(known: Collection[str], sizes: Mapping[str, int]) -> None:
-    for name in sizes:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"they are {', '.join(known) or 'none'}"
-            raise UserError(f"the program has no symbolic dim '{name}'", hint=hint)
-    for name in known:
-        if name not in sizes:
-            raise UserError(f"the symbolic dim '{name}' has no size", hint=f"{name}<=NUMBER")
 
 
 def _copy(op: Operation, values: dict[SSAValue, SSAValue], padding: Padding) -> None:
