@@ -430,13 +430,13 @@ class ViewOp(IRDLOperation):
         import numpy as np
 
         shape = tensor_type(self.result).get_shape()
-        if self.is_plain:
+        if self._is_plain:
             return [operands[0].reshape(shape)]
         places = tuple(e.evaluate(np.indices(shape, sparse=True)) for e in self.index())
         return [np.broadcast_to(operands[0][places], shape)]
 
     @property
-    def is_plain(self) -> bool:
+    def _is_plain(self) -> bool:
         return all(logical(v.type) == v.type for v in (self.source, self.result))
 
     def verify_(self) -> None:
@@ -447,7 +447,7 @@ class ViewOp(IRDLOperation):
         if not same or source.element_type != result.element_type:
             raise VerifyException(f"kernel.view: {source} and {result} are not the same elements")
         shape = result.get_shape()
-        if not self.is_plain and not stays_inside(self.index(), source.get_shape(), shape):
+        if not self._is_plain and not stays_inside(self.index(), source.get_shape(), shape):
             raise VerifyException(f"kernel.view: {result} is not inside {source}")
 
 

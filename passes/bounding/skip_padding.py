@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -147,7 +147,7 @@ class _RowsRead:
         """Note what an expression reads where these iterators are below these counts."""
         match expr:
             case Read(source, index):
-                note(read, source, tuple(limits.get(_iterator(e), None) for e in index))
+                note(read, source, tuple(limits.get(_iterator(e)) for e in index))
             case Call("select", (Read(mask, (place,)), chosen, other)):
                 # All of a mask is read: what stands in padding must not be chosen by chance.
                 note(read, mask, (None,))
@@ -272,21 +272,9 @@ def _operand(op: KernelOp, value: SSAValue) -> int:
 
 
 def _through_view(op: ViewOp, counts: Counts) -> Counts:
-    """The rows of a view's source: of dims that are the same in both types."""
-    if not op.is_plain:
-        return _all(op.source)
-    known = dict(zip(_steps(shape_of(op.result)), counts, strict=True))
-    return tuple(known.get(step) for step in _steps(shape_of(op.source)))
-
-
-def _steps(shape: Sequence[int]) -> list[tuple[int, int]]:
-    """Of each dim its extent and the elements of one of its rows; dims of one row are all alike."""
-    found: list[tuple[int, int]] = []
-    step = 1
-    for n in reversed(shape):
-        found.insert(0, (n, step))
-        step *= n
-    return found
+    """The rows of a view's source: of the dims that the view has, too."""
+    limits = {k: n for k, n in enumerate(counts) if n is not None}
+    return tuple(limits.get(_iterator(e)) for e in op.index())
 
 
 __all__ = ["SkipPadding"]
