@@ -153,3 +153,22 @@ func.func @main(%z: tensor<8xf32>) -> tensor<8xf32> {
   %y = graph.mul %z, %s : tensor<8xf32>
   func.return %y : tensor<8xf32>
 }
+
+// -----
+
+// An enlarged image is no product: it goes into the sum first, and both into the product.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %z = kernel.gemm (%0 = %a, %1 = %b, %2 = %c) {
+// CHECK-NEXT:   algebra.scope (m: 4, n: 8) sum (k: 16)
+// CHECK-NEXT:   algebra.scope (i0: 4, i1: 8) %2[i0 floordiv 2, i1]
+// CHECK-NEXT:   algebra.scope (i0: 4, i1: 8) {{.*}} + {{.*}}
+// CHECK-NEXT:   kernel.yield
+// CHECK-NEXT: } contraction
+// CHECK-NEXT: func.return %z
+func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>, %c: tensor<2x8xf32>) -> tensor<4x8xf32> {
+  %x = graph.matmul %a, %b : tensor<4x8xf32>
+  %d = graph.broadcast %c {shape = [2, 2, 8], dims = [0, 2]} : tensor<2x2x8xf32>
+  %y = graph.reshape %d {shape = [4, 8]} : tensor<4x8xf32>
+  %z = graph.add %x, %y : tensor<4x8xf32>
+  func.return %z : tensor<4x8xf32>
+}

@@ -92,16 +92,20 @@ def _absorb_one(kernel: LoopsOp, once: Set[SSAValue]) -> KernelOp | None:
     Args:
         once: values of weights alone: sums of them are computed when the program is compiled.
     """
-    for value in kernel.inputs:
-        producer = value.owner
-        if not isinstance(producer, KernelOp) or not only_user(value, kernel):
-            continue
+    inputs = [(v, v.owner) for v in kernel.inputs]
+    found = [(v, p) for v, p in inputs if isinstance(p, KernelOp) and only_user(v, kernel)]
+    # With a product the kernel becomes that product, which absorbs no more.
+    for value, producer in sorted(found, key=lambda pair: not _is_pointwise(pair[1])):
         sums = isinstance(producer, LoopsOp) and any(s.summation for s in producer.scopes)
         if sums and value in once:
             continue
         if _legal(producer, kernel):
             return merge(producer, kernel, type(producer))
     return None
+
+
+def _is_pointwise(kernel: KernelOp) -> bool:
+    return isinstance(kernel, LoopsOp) and all(s.is_pointwise for s in kernel.scopes)
 
 
 def only_user(value: SSAValue, kernel: Operation) -> bool:

@@ -63,6 +63,15 @@ _SHUFFLED: Mapping[str, tuple[Any, ...]] = {
     "perm": ((0, 2, 1), (0, 2, 1, 3, 4)),
 }
 _SHUFFLED_SHAPES: tuple[Shape, ...] = ((2, 6), (1, 6, 3, 3), (6, 2), (2, 6, 1, 1))
+# For rules that reshape what a broadcast repeats: what is repeated, and joined again.
+_COPIED: Mapping[str, tuple[Any, ...]] = {
+    "shape": ((2, 2, 2), (2, 4), (4, 2), (2, 2, 2, 2), (4, 2, 2)),
+    "dims": ((0, 2), (0, 1), (1, 2), (0, 2, 3), (1, 2, 3)),
+}
+_COPIED_IMAGES: Mapping[str, tuple[Any, ...]] = {
+    "shape": ((2, 2, 3, 2, 3), (2, 2, 6, 3), (1, 2, 2, 3, 3), (1, 4, 3, 3)),
+    "dims": ((0, 1, 2, 4), (0, 1, 3, 4), (0, 2, 3, 4)),
+}
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
     "dilations": ((1, 1), (2, 2), (1, 3)),
@@ -70,51 +79,25 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "kernel": ((3, 3), (1, 1), (3, 1), (2, 2)),
     "groups": (1, 2, 3, 4),
     "axis": (1, 0, 2, 3),
-    "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
+    "perm": (
+        *((1, 0), (0, 2, 1), (0, 3, 1, 2), (0, 1, 3, 2)),
+        *((0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
+    ),
     "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
     "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
     "dims": (
-        (),
-        (1,),
-        (0,),
-        (0, 1),
-        (1, 2),
-        (0, 2),
-        (0, 2, 3),
-        (0, 1, 2),
-        (0, 1, 3),
-        (0, 1, 2, 3),
-        (0, 1, 2, 4),
+        *((), (1,), (0,), (0, 1), (1, 2), (0, 2), (0, 2, 3), (0, 1, 2), (0, 1, 3)),
+        *((0, 1, 2, 3), (0, 1, 2, 4)),
     ),
     "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
     "keep_dims": (True, False),
     "starts": (
-        (0, 0),
-        (1, 0),
-        (0, 1),
-        (2, 1),
-        (1, 2),
-        (6, 3),
-        (0,),
-        (2,),
-        (1, 0, 1),
-        (0, 0, 1, 0),
-        (0, 1, 0, 1),
-        (0, 0, 0, 0),
+        *((0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (6, 3), (0,), (2,), (1, 0, 1)),
+        *((0, 0, 1, 0), (0, 1, 0, 1), (0, 0, 0, 0)),
     ),
     "extents": (
-        (2, 2),
-        (1, 1),
-        (3, 2),
-        (2, 3),
-        (7, 2),
-        (7, 5),
-        (4, 1),
-        (3,),
-        (2, 1, 2),
-        (1, 2, 2, 2),
-        (1, 1, 2, 2),
-        (1, 2, 1, 3),
+        *((2, 2), (1, 1), (3, 2), (2, 3), (7, 2), (7, 5), (4, 1), (3,), (2, 1, 2)),
+        *((1, 2, 2, 2), (1, 1, 2, 2), (1, 2, 1, 3)),
     ),
     "steps": ((1, 1), (2, 1), (1, 2), (3, 2), (1,), (2,), (1, 2, 1), (1, 1, 1, 1), (1, 1, 2, 1)),
     "size": (2,),
@@ -245,11 +228,13 @@ def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
     values, ops = _VALUES.get(attribute, (1, 0, 2, 3)), {node.op for node in nodes_of(rule.left)}
     if _shuffles(ops) and attribute in _SHUFFLED:
         return _SHUFFLED[attribute]
+    if attribute in _COPIED and _copies(rule):
+        return (_COPIED_IMAGES if any("conv" in op for op in ops) else _COPIED)[attribute]
     if attribute == "shape" and "broadcast" in ops:
         values = _BROADCAST_SHAPES
     if not any("conv" in op for op in ops):
         return values
-    if attribute in _OF_SLICES:
+    if attribute in (*_OF_SLICES, "perm"):
         return sorted(values, key=lambda value: len(value) != _IMAGE_RANK)
     if attribute in _OF_BROADCASTS:
         return sorted(values, key=lambda value: len(value) < _IMAGE_RANK)
@@ -258,6 +243,12 @@ def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
 
 def _shuffles(ops: Collection[str]) -> bool:
     return {"transpose", "reshape"} <= {*ops}
+
+
+def _copies(rule: Rule) -> bool:
+    """Whether a left side reshapes a broadcast."""
+    reshaped = [node.operands[0] for node in nodes_of(rule.left) if node.op == "reshape"]
+    return any(isinstance(term, Node) and term.op == "broadcast" for term in reshaped)
 
 
 def nearest_instances(rule: Rule, count: int) -> list[Bindings]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.more_search_programs import MORE
+from support.search_program_copies import COPIES
 from support.search_program_forms import FORMS, with_weights
 from support.search_program_kinds import KINDS
 from support.search_programs import ORIGINALS
@@ -70,7 +71,7 @@ DEFAULT = (
     *("nhwc_pair", "one_kernel", "part_weights", "sum_all", "diff_of_products", "whole_kernel"),
     *("conv3d_pw_pair", "conv_bn_chain"),
 )
-MISSED = tuple(name for name in (*MORE, *FORMS, *KINDS) if name not in DEFAULT)
+MISSED = tuple(name for name in (*MORE, *FORMS, *KINDS, *COPIES) if name not in DEFAULT)
 
 
 @pytest.mark.parametrize("name", (*FOUND, *MISSED))

@@ -109,6 +109,16 @@ perm=[1, 0, 2]), shape=?w.shape)) where ?h == ?x.shape and ?r[0] == ?h[0] and ?x
 rule mean-of-weighted-rows: reduce_mean(mul(?a, broadcast(?v, shape=?h, dims=?e)), axes=[?k], \
 keep_dims=true) => matmul(?v, ?a, transpose_a=true) where ?k == ?a.rank - 2 and ?e == \
 count(?a.rank) and ?v.shape == put(?a.shape, -1, 1)
+rule copies-in-turn-for-side-by-side: concat(?x, ?x, axis=?k) => reshape(broadcast(?x, \
+shape=join(first(?x.shape, ?k + 1), join([2], rest(?x.shape, ?k + 1))), dims=drop(count(?x.rank + \
+1), ?k + 1)), shape=put(?x.shape, ?k, 2 * ?x.shape[?k]))
+rule sum-of-the-channels-for-that-of-their-copies: conv(reshape(broadcast(?x, shape=?h, dims=?e), \
+shape=?t), ?w, strides=?s, pads=?p, dilations=?d, groups=1) => conv(?x, reduce_sum(reshape(?w, \
+shape=join([?w.shape[0], ?h[1], ?h[2]], rest(?w.shape, 2))), axes=[?e[1]], keep_dims=false), \
+strides=?s, pads=?p, dilations=?d, groups=1) where ?x.shape == drop(?h, 3 - ?e[1]) and \
+?e == drop(count(?x.rank + 1), 3 - ?e[1]) and ?t == join([?h[0], ?h[1] * ?h[2]], rest(?h, 3))
+rule row-along-the-dim-it-came-from: add(transpose(?x, perm=?p), broadcast(?v, shape=?h, \
+dims=[?k])) => transpose(add(?x, broadcast(?v, shape=?x.shape, dims=[find(?p, ?k)])), perm=?p)
 rule softmax-along-another-dim: softmax(transpose(?x, perm=?p), axis=?k) => transpose(softmax(?x, \
 axis=?k), perm=?p)
 """

@@ -19,6 +19,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import shape_of
 from isoform.dialects.weights import Weights
 from support.more_search_programs import MORE, along, averaged, scalar, transposed
+from support.search_program_copies import COPIES
 from support.search_program_kinds import KINDS
 from support.search_programs import ORIGINALS, PROGRAMS, Build, conv, weight
 
@@ -245,7 +246,7 @@ FORMS: dict[str, Build] = {
 }
 
 
-EVERY = PROGRAMS | MORE | FORMS | KINDS
+EVERY = PROGRAMS | MORE | FORMS | KINDS | COPIES
 
 
 def built(name: str) -> Program:
