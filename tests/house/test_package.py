@@ -15,6 +15,8 @@ import isoform
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FLOORS = ("dialects", "lowering", "passes", "compiler", "testing")
+# Files to copy, which guides look for beside the package.
+COPIED = "examples"
 
 
 def package_folders() -> list[Path]:
@@ -25,7 +27,9 @@ def package_folders() -> list[Path]:
 
 def test_every_package_folder_is_listed() -> None:
     names = [".".join(("isoform", *folder.parts)) for folder in package_folders()]
-    assert sorted(SETTINGS["tool"]["setuptools"]["packages"]) == sorted(names)
+    assert sorted(SETTINGS["tool"]["setuptools"]["packages"]) == sorted(
+        [*names, f"isoform.{COPIED}"]
+    )
 
 
 def test_every_folder_with_python_files_is_a_package() -> None:
@@ -37,7 +41,7 @@ def test_the_type_checker_sees_the_package_under_its_name() -> None:
     """An editable install imports the package through these links, and Python caches there."""
     entries = (p for p in (ROOT / ".pyright" / "isoform").iterdir() if p.name != "__pycache__")
     links = {p.name: p.resolve() for p in entries}
-    assert links == {name: ROOT / name for name in (*FLOORS, "__init__.py", "py.typed")}
+    assert links == {name: ROOT / name for name in (*FLOORS, COPIED, "__init__.py", "py.typed")}
 
 
 @pytest.mark.slow
@@ -93,7 +97,8 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     stubs = (ROOT / "dialects").glob("*.pyi")
     page = ROOT / "compiler" / "reports" / "view"
     parts = [path for kind in ("html", "css", "js", "txt") for path in page.glob(f"*.{kind}")]
-    data = (*rules, *shim, *exports, *stubs, *parts)
+    examples = [p for p in (ROOT / COPIED).iterdir() if p.suffix in (".py", ".rules")]
+    data = (*rules, *shim, *exports, *stubs, *parts, *examples)
     expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}
     assert shipped == {*expected, "isoform/py.typed"}
 
