@@ -12,7 +12,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.12 python3.13 python3.11 py
 PYTEST ?=
 BIN := .venv/bin
 
-.PHONY: demo test docs dist
+.PHONY: demo test types lit docs dist
 
 demo: .venv/installed
 	$(BIN)/python scripts/demo.py
@@ -21,9 +21,15 @@ demo: .venv/installed
 test: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
-	$(BIN)/lit --quiet lit_tests
+	$(MAKE) --no-print-directory --jobs=2 types lit
 	$(BIN)/python -m pytest --numprocesses auto $(PYTEST)
+
+# Side by side: the types are checked by one core.
+types lit: .venv/installed-dev
+types:
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+lit:
+	$(BIN)/lit --quiet lit_tests
 
 # What is printed about mkdocs itself is no fault of the documents.
 docs: .venv/installed-docs

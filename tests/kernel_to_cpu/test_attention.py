@@ -246,10 +246,11 @@ def test_a_program_prints_and_parses() -> None:
 # --- proofs ---------------------------------------------------------------------------------------
 
 
-def test_bert_base_with_its_attention_fused_is_proved_equal() -> None:
-    program = zoo.build("bert-base")
+@pytest.mark.parametrize("layers", [2, pytest.param(12, marks=pytest.mark.slow)])
+def test_bert_base_with_its_attention_fused_is_proved_equal(layers: int) -> None:
+    program = zoo.build("bert-base", layers=layers)
     fused = lowered(program)
-    assert len(kernels(fused)) == 12
+    assert len(kernels(fused)) == layers
     assert compare(program, fused, budget=600.0).kind == "equal"
 
 

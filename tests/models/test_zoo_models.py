@@ -36,7 +36,10 @@ SMALL = {
     "drn-d-22": {"image": 40},
 }
 # Of the largest models the published size is tested with `-m slow`.
-LARGE = {"csrnet", "gcn", "longformer", "nasnet-a", "tensat-bert", "resnet3d18", "drn-d-22"}
+LARGE = {
+    "csrnet", "gcn", "longformer", "nasnet-a", "tensat-bert", "resnet3d18", "drn-d-22", "vgg19",
+    "inception-v3", "resnext50",
+}  # fmt: skip
 FULL = [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in NAMES]
 # ONNX has no band product: the export computes full ones, 6 GB each at the published size.
 FITTING = {"longformer": {"sequence": 2000, "width": 200}}
