@@ -130,7 +130,7 @@ def test_optimize_writes_the_level_it_is_asked_for(
         assert f" {level}." in out.read_text()
         succeeds(capsys, "run", out, "--reference")
     assert json.loads(report.read_text())["passes"][0]["name"] == "canonicalize"
-    assert succeeds(capsys, "explain", report) == text
+    assert succeeds(capsys, "explain", report).startswith(text)
     object_ = json.loads(succeeds(capsys, "optimize", net, "--target", "h100", "--json"))
     assert object_["strategy"] == "optimize"
 
