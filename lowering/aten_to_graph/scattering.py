@@ -172,12 +172,10 @@ def _where(
     """`x[mask] = value`."""
     (mask, *more) = found
     shape = shape_of(x)
-    if more or given != [0] or math.prod(shape_of(values)) != 1:
+    if accumulate or more or given != [0] or math.prod(shape_of(values)) != 1:
         raise UnsupportedAten("positions depend on data")
     mask = n.reshape(mask, [*shape_of(mask), *[1] * (len(shape) - len(shape_of(mask)))])
     value = n.expand(n.reshape(n.cast(values, n.element), []), shape)
-    if accumulate:
-        raise UnsupportedAten("positions depend on data")
     return n.op("where", n.expand(mask, shape), value, x)
 
 

@@ -206,6 +206,56 @@ def test_a_generic_convolution_is_read() -> None:
     np.testing.assert_allclose(_run(text, x, w), before @ w[0] + x @ w[1], rtol=1e-6)
 
 
+def _scattered(x: Array, source: Array, low: tuple[int, int], step: int) -> Array:
+    """What the specification says of windows of 2 x 2 that select by GE and scatter by a sum."""
+    total = np.full(x.shape, 0.5)
+    for i, j in np.ndindex(source.shape):
+        corner = i * step - low[0], j * step - low[1]
+        places = [(corner[0] + r, corner[1] + c) for r in (0, 1) for c in (0, 1)]
+        inside = [p for p in places if all(0 <= k < n for k, n in zip(p, x.shape, strict=True))]
+        # The first of the greatest: one is replaced only by a greater one.
+        best = max(inside, key=lambda p: x[p], default=None)
+        if best is not None:
+            total[best] += source[i, j]
+    return total
+
+
+@pytest.mark.parametrize(
+    ("pads", "out", "step"),
+    [(((1, 0), (0, 1)), (4, 5), 1), (((1, 1), (1, 1)), (3, 3), 2), (((0, 1), (1, 0)), (4, 5), 1)],
+)
+def test_padding_is_never_selected(
+    pads: tuple[tuple[int, int], tuple[int, int]], out: tuple[int, int], step: int
+) -> None:
+    shape = f"{out[0]}x{out[1]}"
+    text = _main(
+        "%c = stablehlo.constant dense<5.0e-01> : tensor<f32>\n"
+        '%0 = "stablehlo.select_and_scatter"(%x, %s, %c) <{padding = '
+        f"dense<{[list(pad) for pad in pads]}> : tensor<2x2xi64>, "
+        "window_dimensions = array<i64: 2, 2>, "
+        f"window_strides = array<i64: {step}, {step}>}}> ({{\n"
+        "^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+        "%1 = stablehlo.compare GE, %p, %q, FLOAT : "
+        "(tensor<f32>, tensor<f32>) -> tensor<i1>\nstablehlo.return %1 : tensor<i1>\n}, {\n"
+        "^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+        "%1 = stablehlo.add %p, %q : tensor<f32>\nstablehlo.return %1 : tensor<f32>\n}) : "
+        f"(tensor<4x5xf32>, tensor<{shape}xf32>, tensor<f32>) -> tensor<4x5xf32>\n"
+        "return %0 : tensor<4x5xf32>",
+        f"%x: tensor<4x5xf32>, %s: tensor<{shape}xf32>", "tensor<4x5xf32>",
+    )  # fmt: skip
+    draw = np.random.default_rng(3)
+    x, source = -1 - draw.random((4, 5)), draw.random(out)  # below the zeros that pad
+    wanted = _scattered(x, source, (pads[0][0], pads[1][0]), step)
+    np.testing.assert_allclose(_run(text, x, source), wanted, rtol=1e-6)
+
+
+def test_bytecode_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_bytes(b"ML\xefR\x0dStableHLO\x00")
+    with pytest.raises(UserError, match="MLIR bytecode"):
+        isoform.load(path)
+
+
 def test_if_and_sizes() -> None:
     text = _main(
         '%0 = "stablehlo.if"(%p) ({\n'
