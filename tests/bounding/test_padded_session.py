@@ -97,6 +97,25 @@ def test_sizes_may_come_in_any_order(tmp_path: Path) -> None:
     assert session.programs == 2
 
 
+def test_at_the_bound_itself_all_rows_count(tmp_path: Path) -> None:
+    path = saved(tmp_path, STEP)
+    session, peer = session_of(path), onnxruntime.InferenceSession(path)
+    session(**step_feeds(3))
+    session(**step_feeds(9))
+    bounded, _ = session.bound(step_feeds(9))
+    assert isinstance(bounded, PaddedSession)
+    feeds = step_feeds(bounded.bounds["past"])
+    assert session.bound(feeds)[0] is bounded
+    agree(session, peer, feeds)
+    wanted = dict(zip(("y", "knew", "vnew"), peer.run(None, feeds), strict=True))
+    room = np.full(wanted["vnew"].shape, np.nan, np.float32)
+    found = session.run(["vnew", "y"], feeds, {"vnew": room})
+    assert found[0] is room
+    np.testing.assert_allclose(room, wanted["vnew"], 1e-4, 1e-5)
+    np.testing.assert_allclose(found[1], wanted["y"], 1e-4, 1e-5)
+    agree(session, peer, step_feeds(5))  # what came before is none of the padding
+
+
 def test_infinities_behind_the_rows_are_not_read(tmp_path: Path) -> None:
     path = saved(tmp_path, STEP)
     session, peer = session_of(path), onnxruntime.InferenceSession(path)
