@@ -107,7 +107,8 @@ def test_at_the_bound_itself_all_rows_count(tmp_path: Path) -> None:
     feeds = step_feeds(bounded.bounds["past"])
     assert session.bound(feeds)[0] is bounded
     agree(session, peer, feeds)
-    wanted = dict(zip(("y", "knew", "vnew"), peer.run(None, feeds), strict=True))
+    outputs: Any = peer.run(None, feeds)
+    wanted: dict[str, Array] = dict(zip(("y", "knew", "vnew"), outputs, strict=True))
     room = np.full(wanted["vnew"].shape, np.nan, np.float32)
     found = session.run(["vnew", "y"], feeds, {"vnew": room})
     assert found[0] is room
