@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from xdsl.context import Context
 from xdsl.ir import Block, Operation
 
-from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ..cost.costs import Costs
-from ..rules.constants import steps_taken
 from ..rules.floats import allowed_rules, floats_of
-from ..rules.op_table import RESULTS, OpTable
-from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
+from ..rules.op_table import OpTable
+from ..rules.rule import Rule, Var
 from ..rules.rule_set import PROVED, reported_proof, rules_named
 from ..search_result import Applied, Limits, Point, Rejected, SearchResult
 from ..work_clock import charge, now
@@ -24,13 +22,12 @@ from .around import Surroundings
 from .check import require_sound
 from .cycles import Cycles
 from .decode import Decoder
-from .egraph import LEAF, PROJECT, EGraph, ENode
+from .egraph import PROJECT, EGraph, ENode
 from .encode import Encoded, encode, is_program
-from .encoding import Shape, shape_of
 from .engine import Engine, engine_for
 from .extract import Extracted, Method, extract, extract_quickly
-from .left_sides import without_names
 from .limits import Caps, Watch
+from .prepared_rules import Prepared, prepared
 from .price import NodePrices
 from .print_out import print_out
 from .problem import Problem, problem_of, without_launches
@@ -87,6 +84,7 @@ class BlockOutcome:
         curve: the best choice before, after one round of merges, and at the end, over e-nodes.
         around: the e-graph as a report tells of it.
         fused: whether another program was written, the best where all but products fuses.
+        joined: ops of the block in whose place the program has a value that it had before.
     """
 
     changed: bool
@@ -103,120 +101,7 @@ class BlockOutcome:
     curve: list[Point]
     around: Surroundings
     fused: bool = False
-
-
-def usable(
-    rules: Sequence[Rule], table: OpTable, prefix: str
-) -> tuple[list[Rule], list[tuple[str, str]]]:
-    """The rules that can take part, and why the others cannot."""
-    kept, skipped = dict[object, Rule](), list[tuple[str, str]]()
-    unknown = dict[str, str]()
-    for rule in rules:
-        reason = _unusable(rule, table, prefix, unknown)
-        first = rule if reason else kept.setdefault(without_names(rule), rule)
-        if first is not rule:
-            reason = f"it says what '{first.name}' says"
-        if reason:
-            skipped.append((rule.name, reason))
-    return list(kept.values()), skipped
-
-
-def _unusable(rule: Rule, table: OpTable, prefix: str, unknown: dict[str, str]) -> str:
-    """Why a rule cannot take part.
-
-    Args:
-        unknown: for each op looked up what is wrong with it; added to.
-    """
-    if rule.proof == "refuted":
-        return "it is refuted"
-    if any(isinstance(term, Var) for term in rule.left):
-        return "its left side is a bare variable"
-    for term in subterms(rule.left):
-        if isinstance(term, Node) and term.op in CONSTANTS:
-            return "its left side asks for the value of a weight"
-    for term in (*subterms(rule.left), *subterms(rule.right)):
-        if isinstance(term, Node) and term.op not in CONSTANTS:
-            if term.op not in unknown:
-                unknown[term.op] = _unknown(prefix + term.op, table)
-            if unknown[term.op]:
-                return unknown[term.op]
-    return ""
-
-
-def _unknown(op: str, table: OpTable) -> str:
-    try:
-        table.complete(op, {})
-    except UserError as error:
-        return error.one_line()
-    return ""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The rules for programs of some shapes.
-
-    Attributes:
-        rules: those that can ever match; `skipped` those that never can, with the reason.
-        shapes: every e-node shape that may come up.
-    """
-
-    rules: tuple[Rule, ...]
-    skipped: tuple[tuple[str, str], ...]
-    shapes: frozenset[Shape]
-
-
-_PREPARED: dict[object, Prepared] = {}
-_MOST_PREPARED = 16
-
-
-def prepared(graph: EGraph, rules: tuple[Rule, ...], table: OpTable, prefix: str) -> Prepared:
-    """The rules for a program, remembered by its shapes."""
-    nodes = (n for n in graph.nodes if n.head.op not in (LEAF, PROJECT))
-    shapes = frozenset(shape_of(n.head, len(n.operands)) for n in nodes)
-    key = rules, shapes, prefix, frozenset(table.classes.items())
-    if key not in _PREPARED:
-        kept, skipped = usable(rules, table, prefix)
-        found, whole = _relevant(shapes, kept, table, prefix)
-        while len(_PREPARED) >= _MOST_PREPARED:
-            del _PREPARED[next(iter(_PREPARED))]
-        _PREPARED[key] = Prepared(found, tuple(skipped), whole)
-    return _PREPARED[key]
-
-
-def _relevant(
-    program: frozenset[Shape], rules: Sequence[Rule], table: OpTable, prefix: str
-) -> tuple[tuple[Rule, ...], frozenset[Shape]]:
-    """The rules that can ever match, and the shapes that may come up."""
-    shapes, ops, kept = set(program), {shape[0] for shape in program}, [False] * len(rules)
-    asked = [{prefix + t.op for t in subterms(r.left) if isinstance(t, Node)} for r in rules]
-    grown = True
-    while grown:
-        grown = False
-        for k, rule in enumerate(rules):
-            if not kept[k] and asked[k] <= ops:
-                kept[k] = grown = True
-                made = {s for term in subterms(rule.right) for s in _shape(term, table, prefix)}
-                shapes |= made
-                ops |= {shape[0] for shape in made}
-    found = tuple(rule for rule, taken in zip(rules, kept, strict=True) if taken)
-    return found, frozenset(shapes)
-
-
-def _shape(term: Term, table: OpTable, prefix: str) -> list[Shape]:
-    if not isinstance(term, Node):
-        return []
-    if term.op in CONSTANTS:
-        steps = steps_taken(term.op)
-        shapes = [_shape_of(s.op, len(s.operands), s.attributes, table, prefix) for s in steps]
-        return [("graph.constant", 0, (RESULTS, "data")), *shapes]
-    return [_shape_of(term.op, len(term.operands), term.attributes, table, prefix)]
-
-
-def _shape_of(
-    name: str, operands: int, given: Sequence[tuple[str, object]], table: OpTable, prefix: str
-) -> Shape:
-    names = {*dict(given), *dict(table.complete(prefix + name, {}))}
-    return prefix + name, operands, tuple(sorted(names))
+    joined: Sequence[Operation] = ()
 
 
 class _Laps:
@@ -250,37 +135,29 @@ def saturate_block(
     encoded = encode(block, table)
     graph = encoded.graph
     before = block_cost(problem_of(graph, graph.roots, prices), table)
-    curve: list[Point] = [(0.0, len(graph.nodes), before)]
+    curve = [(0.0, len(graph.nodes), before)]
     lap("encode")
     found, engine = _engine(graph, table, settings)
     lap("rules")
     # Rules are compiled once for all programs of their shapes: no program's time counts it.
-    watch, first = Watch(settings.caps, now()), None
+    watch = Watch(settings.caps, now())
     loop = SaturationRun(encoded, engine, watch)
-    saturation = loop.run(min(settings.caps.k_multi, 1))
-    lap("saturate")
-    if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
-        first = _first(loop.graph(), prices, settings, watch.begun)
-        lap("first")
-        _add(curve, lap, saturation, first)
-        saturation = loop.run(settings.caps.k_multi - 1)
-        lap("saturate")
-    _check(saturation, settings)
-    lap("check")
+    saturation, first = _saturated(loop, prices, settings, lap, curve)
     graph = encoded.graph = loop.graph()
     lap("read")
     problem = problem_of(graph, graph.roots, prices)
     charge(len(graph.nodes) * _SECONDS_A_NODE)
     lap("price")
     until = _extraction_ends(settings, watch.begun, saturation.stop_reason)
-    spare, known = watch.spare(), _again(graph, first)
-    extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
+    known = _again(graph, first)
+    extracted = extract(problem, settings.method, settings.cycles, until, watch.spare(), known)
     lap("extract")
     _add(curve, lap, saturation, extracted)
     chosen = extracted.problem.chosen(extracted.choice)
     e_graph = print_out(encoded, table, _named(graph, chosen)) if settings.printed else None
     fused = copy is not None and _fused(copy, encoded, table, prices, problem, extracted, until)
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
+    joined = _joined(encoded, chosen, table)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
     return BlockOutcome(
@@ -298,7 +175,41 @@ def saturate_block(
         curve=curve,
         around=Surroundings(graph, table, problem, chosen),
         fused=fused,
+        joined=joined,
     )
+
+
+def _saturated(
+    loop: SaturationRun,
+    prices: NodePrices,
+    settings: SaturationSettings,
+    lap: _Laps,
+    curve: list[Point],
+) -> tuple[Saturation, Extracted | None]:
+    """Saturate; where merges take part in several rounds, with the choice after the first."""
+    saturation, first = loop.run(min(settings.caps.k_multi, 1)), None
+    lap("saturate")
+    if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
+        first = _first(loop.graph(), prices, settings, loop.watch.begun)
+        lap("first")
+        _add(curve, lap, saturation, first)
+        saturation = loop.run(settings.caps.k_multi - 1)
+        lap("saturate")
+    _check(saturation, settings)
+    lap("check")
+    return saturation, first
+
+
+def _joined(encoded: Encoded, chosen: Mapping[int, ENode], table: OpTable) -> list[Operation]:
+    """The ops whose class a rule joined with a value of the program, which was chosen."""
+    found = list[Operation]()
+    for op in encoded.block.ops:
+        node = chosen.get(encoded.classes[op.results[0]]) if op.results else None
+        if node is None or node.made_by or node.origin is op or op in encoded.anchors:
+            continue
+        if node.head.op != PROJECT and node.head != table.head(op):
+            found.append(op)
+    return found
 
 
 def _engine(graph: EGraph, table: OpTable, settings: SaturationSettings) -> tuple[Prepared, Engine]:
@@ -425,7 +336,8 @@ def search(
     outcome = saturate_block(blocks[0], table, NodePrices(table, costs), settled, blocks[1])
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if outcome.changed:
-        applied = _applied(outcome, (*chosen, *settled.added), outcome.after - outcome.before)
+        gain = outcome.after - outcome.before
+        applied = _applied(outcome, (*chosen, *settled.added), gain)
         result = SearchResult(better, stop, applied, rejected)
     else:
         result = SearchResult(program.clone(), stop, [], rejected)
@@ -455,18 +367,18 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _applied(outcome: BlockOutcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
-    """One entry for each op that a rule made; the gain is shared equally."""
+    """One entry for each op that a rule made, or that a value took the place of.
+
+    Which rule joined an op with a value, an e-graph does not tell: the entry stands for each that
+    ends in a value and took part. The gain is shared equally.
+    """
     known = {r.name: r for r in rules}
-    share = delta / len(outcome.made) if outcome.made else 0.0
+    made = [(known[node.made_by], op, outcome.around.of(node.klass)) for op, node in outcome.made]
+    took_part = [r for r in rules if outcome.saturation.applied.get(r.name)]
+    ends = [r for r in took_part if any(isinstance(t, Var) for t in r.right)] or took_part
+    made += [(rule, op, []) for op in outcome.joined for rule in ends]
+    share = delta / len(made) if made else 0.0
     return [
-        Applied(
-            rule.name,
-            where(op),
-            reported_proof(rule),
-            share,
-            floats_of(rule),
-            equal=outcome.around.of(node.klass),
-        )
-        for op, node in outcome.made
-        for rule in (known[node.made_by],)
+        Applied(rule.name, where(op), reported_proof(rule), share, floats_of(rule), equal=equal)
+        for rule, op, equal in made
     ]

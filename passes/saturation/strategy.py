@@ -107,8 +107,8 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> S
     result = saturated(program, costs, limits, rules=others, settings=settings)
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
     result.rejected, result.looked_at = [], seen
-    found = result.applied or result.alternatives
-    if not found and result.stop_reason in _REPEATABLE:
+    same = result.program.module.is_structurally_equivalent(program.module)
+    if same and not result.alternatives and result.stop_reason in _REPEATABLE:
         nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, seen)
         memory.save(key, nothing)
     return result

@@ -100,5 +100,5 @@ def _name(key: Sequence[str]) -> str:
 @cache
 def _rules_version() -> str:
     """A hash of the files that proposals and their costs depend on."""
-    passes = Path(__file__).resolve().parents[1]
-    return hash_of_sources([passes, passes.parent / "lowering" / "algebra_to_kernel"])
+    root, parts = Path(__file__).resolve().parents[2], ("dialects", "passes")
+    return hash_of_sources([*(root / part for part in parts), root / "lowering/algebra_to_kernel"])

@@ -16,6 +16,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost.cost_file import CostFile
 from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation import search as engine
 from isoform.passes.saturation.strategy import search
 from isoform.passes.search_result import Limits, SearchResult
@@ -81,6 +82,19 @@ def test_a_search_without_gain_is_remembered(monkeypatch: pytest.MonkeyPatch) ->
     scaled = Costs(COSTS.target, CostFile("cpu", class_scale={"gemm": 2.0}))
     search(program, scaled, LIMITS)
     assert calls == [1, 1], "so is what a cost file says"
+
+
+def test_a_gain_without_a_new_op_is_found_again_and_names_its_rule() -> None:
+    b = GraphBuilder()
+    x, y = b.input("x", (4, 8)), b.input("y", (4, 8))
+    b.output("z", b.max(x, b.min(x, y)))
+    program = b.build()
+    rules = parse_rules("rule max-absorbs [checked-only; bits]: max(?a, min(?a, ?b)) => ?a")
+    limits = replace(LIMITS, rules=rules)
+    for _ in range(2):
+        found = search(program, COSTS, limits)
+        assert not any(op.name == "graph.max" for op in found.program.main.walk())
+        assert "max-absorbs" in {one.rule for one in found.applied}
 
 
 def test_generated_rules_go_on_from_what_laws_found(monkeypatch: pytest.MonkeyPatch) -> None:
