@@ -16,7 +16,7 @@ from ...dialects.extent_math import Expression, value_at
 from ...dialects.program import SIZE, Program, return_of
 from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
-from ...lowering.kernel_to_cpu.runtime.execute import room
+from ...lowering.kernel_to_cpu.runtime.execute import OutputMemory, room
 from .session import Session
 from .value_info import check_out
 
@@ -26,7 +26,8 @@ Extents = Sequence[int | Expression]
 class PaddedSession(Session):
     """Runs a program made by `bound-dims` on arrays of any size up to its bounds.
 
-    Arrays are copied into larger ones, with zeros behind their rows; results are cut.
+    Arrays are copied into larger ones, with zeros behind their rows; results are cut, into memory
+    that the caller no longer holds.
 
     Args:
         session: of the bounded program.
@@ -65,6 +66,9 @@ class PaddedSession(Session):
             for info in session.outputs
             if not all(isinstance(dim, int) for dim in self._results[info.name])
         }
+        self._given_out = {
+            name: OutputMemory(array.dtype, array.shape) for name, array in self._room.items()
+        }
         # The arrays that the program reads, and the shapes that were copied into them last.
         self._buffers: dict[str, Array] = {}
         self._held: dict[str, tuple[int, ...]] = {}
@@ -80,16 +84,23 @@ class PaddedSession(Session):
                 return self._whole(feeds, out)
             given = {name: self._padded(name, array) for name, array in feeds.items()}
             given |= {SIZE + name: np.asarray(sizes[name], np.int64) for name in self.bounds}
-            whole = self.session.run(None, given, self._room)
+            shapes = {name: _at(dims, sizes) for name, dims in self._results.items()}
+            fixed = self._fixed_outputs(shapes, out or {})
+            whole = self.session.run(None, given, {**self._room, **fixed})
             found = dict(zip(self._results, whole, strict=True))
-            for name in self._room:
-                shape = _at(self._results[name], sizes)
-                found[name] = found[name][tuple(map(slice, shape))].copy()
-        if out:
-            check_out([replace(o, shape=found[o.name].shape) for o in self.outputs], out)
-            for name, array in out.items():
-                array[...] = found[name]
-        return {**found, **(out or {})}
+            for name, memory in self._given_out.items():
+                rows = found[name][tuple(map(slice, shapes[name]))]
+                into = (out or {}).get(name)
+                found[name] = memory.take(shapes[name]) if into is None else into
+                found[name][...] = rows
+        return found
+
+    def _fixed_outputs(
+        self, shapes: Mapping[str, tuple[int, ...]], out: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Of arrays that fit, those that the program itself may write into."""
+        check_out([replace(o, shape=shapes[o.name]) for o in self.outputs], out)
+        return {name: array for name, array in out.items() if name not in self._room}
 
     def _whole(
         self, feeds: Mapping[str, Array], out: Mapping[str, Array] | None

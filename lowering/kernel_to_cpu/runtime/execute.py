@@ -274,19 +274,24 @@ class OutputMemory:
         self._size = math.prod(shape) * dtype.itemsize
         self._owners: list[tuple[Array, int]] = []  # each with its first aligned byte
 
-    def take(self) -> Array:
-        """An array that nobody else holds; its elements are undefined."""
+    def take(self, shape: tuple[int, ...] | None = None) -> Array:
+        """An array that nobody else holds; its elements are undefined.
+
+        Args:
+            shape: one that the memory has room for; its own by default.
+        """
+        shape = self._shape if shape is None else shape
         for k in range(len(self._owners)):
             # The list and the argument hold it; every view of it that a caller has does, too.
             if sys.getrefcount(self._owners[k][0]) <= 2:
-                return self._array(k)
+                return self._array(k, shape)
         owner = np.empty(self._size + ALIGNMENT, np.uint8)
         self._owners = [*self._owners, (owner, -_address(owner) % ALIGNMENT)][-self.KEPT :]
-        return self._array(-1)
+        return self._array(-1, shape)
 
-    def _array(self, k: int) -> Array:
+    def _array(self, k: int, shape: tuple[int, ...]) -> Array:
         owner, start = self._owners[k]
-        return np.ndarray(self._shape, self._dtype, owner, start)
+        return np.ndarray(shape, self._dtype, owner, start)
 
 
 _executions: weakref.WeakSet[Execution] = weakref.WeakSet()
