@@ -36,7 +36,7 @@ from isoform.dialects.types import byte_size, tensor_type
 from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.compile import compile_kernels
 from isoform.lowering.kernel_to_cuda.device_runtime import DeviceRuntime
-from isoform.lowering.kernel_to_cuda.print_tiled import is_tiled
+from isoform.lowering.kernel_to_cuda.print_contraction import is_tiled
 from isoform.lowering.kernel_to_cuda.program_data import Launch
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device
 from isoform.lowering.kernel_to_cuda.schedule import (

@@ -44,9 +44,9 @@ from isoform.passes.reuse.nest import groups_of
 from isoform.passes.reuse.operands import operands
 from isoform.passes.reuse.pair_cost import BACK_END_TRIALS
 from isoform.passes.reuse.tile_schedule import UNROLLS
+from isoform.passes.tuning.measure_schedules import processor_here
 from isoform.passes.tuning.reuse_rounds import BLOCK, SLICE, TILE, ReuseRounds, Side
 from isoform.passes.tuning.reuse_tuner import REUSE, ReuseTuner
-from isoform.passes.tuning.trial import processor_here
 from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernels_of
 from isoform.passes.tuning.tuned_kernels import TunedKernels
 from isoform.testing import operator_sets

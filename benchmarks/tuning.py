@@ -22,7 +22,7 @@ from isoform.compiler.commands.subcommands import table
 from isoform.compiler.frontends.models import load_static
 from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.compiler.targets.levels import place
-from isoform.passes.tuning.trial import TrialRequest, measure_trials, processor_here
+from isoform.passes.tuning.measure_schedules import TrialRequest, measure_trials, processor_here
 from isoform.passes.tuning.tune_kernels import (
     KernelToTune,
     Progress,

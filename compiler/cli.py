@@ -95,6 +95,10 @@ def _command(name: str) -> Command:
         from .commands.explain import explain_command
 
         return explain_command
+    if name == "optimize":
+        from .commands.optimize import optimize_command
+
+        return optimize_command
     if name == "view":
         from .commands.view import view_command
 

@@ -390,7 +390,7 @@ class TiledProductOp(KernelOp):
 
     Neither the transformed tiles nor the products are stored as a whole. The scopes up to the first
     one that multiplies an earlier result by an operand are the first transform; those after it are
-    the second one (lowering/kernel_to_cpu/products/tiled_product.py).
+    the second one (lowering/kernel_to_cpu/products/transformed_product.py).
     """
 
     name = "kernel.tiled_product"

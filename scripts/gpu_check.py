@@ -48,7 +48,7 @@ from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost.cost_file import CostFile, entry_for
 from isoform.passes.cost.costs import Costs, estimates
-from isoform.passes.tuning.measure import isolate_whole
+from isoform.passes.tuning.measure_alternatives import isolate_whole
 
 MODELS = ",".join(
     f"zoo:{name}"

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...dialects.errors import UserError, did_you_mean, one_line
-from ..reports.in_words import explain
 from ..reports.report_file import read_report
+from ..reports.report_text import report_text
 from ..reports.sections import Section, chosen_rewrites, rewrite_rows, sections
 
 
@@ -26,13 +26,13 @@ def explain_command(arguments: Namespace) -> int:
 def show(report: Mapping[str, Any], more: Sequence[Section] = ()) -> None:
     """Print a report on stdout."""
     if not sys.stdout.isatty():
-        print(explain(report))
+        print(report_text(report))
         for section in more:
             print("", section.text(), sep="\n")
         return
-    from ..reports.tables import tables
+    from ..reports.report_tables import report_tables
 
-    _console().print(tables(report, more))
+    _console().print(report_tables(report, more))
 
 
 def _show_rewrites(report: Mapping[str, Any], text: str) -> None:
@@ -49,7 +49,7 @@ def _show_rewrites(report: Mapping[str, Any], text: str) -> None:
     for entry in found:
         rows = rewrite_rows(entry, _steps(report, entry))
         if sys.stdout.isatty():
-            from ..reports.tables import rewrite_table
+            from ..reports.report_tables import rewrite_table
 
             _console().print(rewrite_table(entry, rows))
             continue

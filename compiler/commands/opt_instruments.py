@@ -10,7 +10,7 @@ from xdsl.passes import ModulePass
 
 from ..checks.rewrite_recorder import RewriteRecorder
 from ..pass_manager import AfterPass, PassRun
-from ..reports.explain import Explainer
+from ..reports.op_count_changes import OpCountChanges
 from .print_ir import PrintIr
 from .reproducer import Reproducer
 from .timing_tree import TimingTree
@@ -36,7 +36,7 @@ class Instruments:
         timing: TimingTree,
     ) -> None:
         self.time_passes: bool = arguments.time_passes
-        self.explain = Explainer(module) if arguments.explain else None
+        self.explain = OpCountChanges(module) if arguments.explain else None
         self.printing = PrintIr(arguments, passes)
         self.check, self.recorder, self.timing = check, recorder, timing
         self.reproducer = (

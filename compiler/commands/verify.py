@@ -13,7 +13,7 @@ from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, f
 from ...passes.same_interface import check_comparable, check_same_interface
 from ..frontends.models import load as load_any
 from ..frontends.models import load_static, require_static
-from ..reports.in_words import precision_line
+from ..reports.report_text import precision_line
 from .subcommands import print_json
 
 

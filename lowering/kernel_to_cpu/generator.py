@@ -16,7 +16,7 @@ from ..schedule_space import Space
 from .emit.types import F32
 from .isa import Isa
 from .measurement_key import machine_kind
-from .products import tiled_product
+from .products import transformed_product
 from .products.contraction import conv_space, gemm_in, gemm_space
 from .session import CpuSession
 
@@ -63,7 +63,7 @@ class CpuGenerator:
 
     def block_tiles(self, tiles: int, positions: int, channels: int, features: int) -> int:
         """As many tiles as keep the block in the second-level cache."""
-        return tiled_product.block_tiles(tiles, positions, channels, features)
+        return transformed_product.block_tiles(tiles, positions, channels, features)
 
     def sessions(self, programs: Sequence[Program]) -> Sequence[CpuSession]:
         """Sessions with one thread each."""

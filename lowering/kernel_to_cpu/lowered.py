@@ -46,7 +46,7 @@ from .nests.tiles import emit_tiles
 from .outputs import handed_out
 from .products.attention import emit_attention
 from .products.contraction import lower_conv, lower_gemm
-from .products.tiled_product import lower_tiled_product
+from .products.transformed_product import lower_tiled_product
 from .rebase import at_zero, call_of
 from .runtime.execute import ALIGNMENT, aligned
 

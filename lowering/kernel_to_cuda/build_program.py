@@ -30,10 +30,10 @@ from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
 from .element_types import memory_type
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
+from .print_contraction import Packed, TileOperand, is_tiled, print_contraction
 from .print_gather import print_gather
 from .print_loops import print_loops
 from .print_reads import without_halo
-from .print_tiled import Packed, TileOperand, is_tiled, print_contraction
 from .program_data import Buffer, ConvCall, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .weights_file import WeightsFile, weights_file
 from .writer import Names, identifier, origin

@@ -13,8 +13,8 @@ from ...dialects.kernel import physical
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, byte_width, element_of, strided, tensor_type
 from ..kernel_to_cpu.constants import Constants
+from .print_contraction import Packed
 from .print_reads import without_halo
-from .print_tiled import Packed
 
 ALIGNMENT = 64
 

@@ -8,10 +8,10 @@ Source: Fang, Shen, Wang, Chen: ETO: accelerating optimization of DNN operators 
 tensor program reuse. PVLDB 15(2), 2022.
 """
 
+from .gpu_schedule_model import ModelledGpu
 from .hierarchical import Task, Trials, hierarchical_search
 from .kernel_nests import kernel_nest, nest_of, nests_of, operator_of
 from .machine import Cpu, Gpu
-from .modelled import ModelledGpu
 from .nest import OperatorNest, bridges, can_reuse, reuse_pairs
 from .pair_cost import back_end_cost, pair_cost
 from .select import Arc, ReusePlan, select

@@ -25,7 +25,7 @@ from ..cost.cost_file import CostFile, Measured
 from ..margins import ACCEPT
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices
-from .measure import Measurement, isolate, measure
+from .measure_alternatives import Measurement, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Incremented when alternatives or their errors change: choices of older generations are not used.

@@ -1,6 +1,6 @@
 """Tune the schedules of kernels: batches of trials, each kept in the database as it ends.
 
-For each kernel: propose schedules (evolution.py), measure them (trial.py), learn
+For each kernel: propose schedules (evolution.py), measure them (measure_schedules.py), learn
 (schedule_cost.py), and so on until the trials are used up or nothing gets better. Then the best few
 are measured again, beside the generator's schedule: the least of many noisy times is too good. What
 was measured before, in the database, is not measured again.
@@ -26,8 +26,7 @@ from ...lowering.targets import CPU
 from ..margins import ACCEPT
 from ..reuse import OperatorNest, kernel_nest
 from .evolution import Evolution
-from .schedule_cost import KnownTrials, learned
-from .trial import (
+from .measure_schedules import (
     KernelTask,
     Trial,
     TrialAnswer,
@@ -37,6 +36,7 @@ from .trial import (
     processor_here,
     task_of,
 )
+from .schedule_cost import KnownTrials, learned
 from .tuned_kernels import DECIDED, TunedKernels
 
 BATCH = 16

@@ -10,7 +10,7 @@ from ...dialects.schedule import Schedule
 from ...dialects.signature import key
 from ..cost.cost_file import CostFile, Measured
 from .database import TARGET, add_choices, read_choices
-from .trial import Trial, TrialAnswer
+from .measure_schedules import Trial, TrialAnswer
 
 # What an entry's `algorithm` is once the best of its trials was chosen.
 DECIDED = "scheduled"

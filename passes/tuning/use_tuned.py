@@ -18,7 +18,7 @@ from ...dialects.schedule import Schedule
 from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.schedule_space import OTHERS
 from ...lowering.targets import CPU
-from .trial import processor_here, task_of
+from .measure_schedules import processor_here, task_of
 from .tuned_kernels import TunedKernels
 
 

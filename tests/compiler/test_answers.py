@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from isoform.compiler.api import optimize
-from isoform.compiler.commands.subcommands import explain
 from isoform.compiler.frontends.program_file import module_text
+from isoform.compiler.reports.report_text import report_text
 from isoform.compiler.search import acceptance, optimizer
 from isoform.compiler.search.strategies import Strategy
 from isoform.compiler.targets import cpu
@@ -71,7 +71,7 @@ def test_the_second_run_answers_as_the_first_without_a_search(searches: Searches
     assert json.dumps(one) == json.dumps(two)
     assert [entry["rule"] for entry in second.report["rewrites"]] == ["shorter"]
     assert (first.report["remembered"], second.report["remembered"]) == (False, True)
-    assert "remembered of an earlier run" in explain(second.report)
+    assert "remembered of an earlier run" in report_text(second.report)
 
 
 def test_what_an_answer_depends_on_makes_another_question(

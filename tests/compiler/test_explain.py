@@ -14,7 +14,7 @@ from rich.console import Console
 from support.viewed import convolution_with_batch_norm, report_of
 
 from isoform.compiler import cli
-from isoform.compiler.reports.tables import tables
+from isoform.compiler.reports.report_tables import report_tables
 
 SEARCH: dict[str, Any] = {
     "strategy": "derive",
@@ -35,7 +35,7 @@ def report(**changes: Any) -> dict[str, Any]:
 
 def shown(found: dict[str, Any], width: int = 120, **how: Any) -> str:
     out = StringIO()
-    Console(file=out, width=width, **how).print(tables(found))
+    Console(file=out, width=width, **how).print(report_tables(found))
     return out.getvalue()
 
 

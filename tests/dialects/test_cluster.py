@@ -16,7 +16,7 @@ from isoform.dialects import cluster as cluster_module
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.cluster import cluster
 from isoform.dialects.errors import UserError
-from isoform.passes.tuning.trial import processor_here
+from isoform.passes.tuning.measure_schedules import processor_here
 from isoform.passes.tuning.tune_kernels import Progress, TuneOptions, Tuner, kernels_of
 from isoform.passes.tuning.tuned_kernels import TunedKernels
 

@@ -20,7 +20,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp
 from isoform.lowering.kernel_to_cuda.build_program import cuda_program
-from isoform.lowering.kernel_to_cuda.print_tiled import is_tiled
+from isoform.lowering.kernel_to_cuda.print_contraction import is_tiled
 from isoform.lowering.kernel_to_cuda.program_data import ConvCall, Gemm
 from isoform.testing.cuda_emulator.kernels import ORDERS, EmulationError, Order
 from isoform.testing.random_programs.graphs import FAMILIES, random_graph

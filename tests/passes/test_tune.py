@@ -23,7 +23,7 @@ from isoform.passes.cost.cost_file import CostFile, Measured, load_cost_file
 from isoform.passes.tuning import Tune
 from isoform.passes.tuning import tune as tune_module
 from isoform.passes.tuning.database import add_choices
-from isoform.passes.tuning.measure import Measurement
+from isoform.passes.tuning.measure_alternatives import Measurement
 from isoform.passes.tuning.note import note_of
 
 
@@ -126,7 +126,7 @@ def test_measuring_for_real_gives_times_and_errors(
     from isoform.lowering.algebra_to_kernel.constant import constant_values
     from isoform.lowering.targets import CPU
     from isoform.passes.tuning.alternatives import alternatives
-    from isoform.passes.tuning.measure import measure
+    from isoform.passes.tuning.measure_alternatives import measure
 
     p = program(window)
     op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))

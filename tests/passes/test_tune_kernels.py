@@ -20,14 +20,14 @@ from isoform.dialects.kernel import GemmOp
 from isoform.dialects.program import Program
 from isoform.dialects.schedule import Schedule
 from isoform.passes.tuning import tune_kernels
-from isoform.passes.tuning.schedule_cost import is_available
-from isoform.passes.tuning.trial import (
+from isoform.passes.tuning.measure_schedules import (
     Trial,
     TrialAnswer,
     TrialRequest,
     measure_trials,
     processor_here,
 )
+from isoform.passes.tuning.schedule_cost import is_available
 from isoform.passes.tuning.tune_kernels import (
     KernelToTune,
     Progress,

@@ -11,9 +11,9 @@ import pytest
 from isoform.lowering.targets import TARGETS
 from isoform.passes.reuse import OperatorNest
 from isoform.passes.reuse.features import Features, Range, divisors, ranges
+from isoform.passes.reuse.gpu_schedule_model import ModelledGpu
 from isoform.passes.reuse.hierarchical import Task, hierarchical_search
 from isoform.passes.reuse.machine import Cpu, Gpu, lines
-from isoform.passes.reuse.modelled import ModelledGpu
 from isoform.passes.reuse.nest import CROSS_THREAD, TWO_LEVEL, UNROLLED
 from isoform.passes.reuse.operands import needed, operands
 from isoform.passes.reuse.shapes import block_shape, thread_shape

@@ -15,9 +15,9 @@ from isoform.dialects.schedule import Schedule
 from isoform.passes.reuse import ReusePlan, operator_of
 from isoform.passes.reuse.nest import OperatorNest
 from isoform.passes.tuning import tune_kernels
+from isoform.passes.tuning.measure_schedules import Trial, TrialAnswer, TrialRequest, processor_here
 from isoform.passes.tuning.reuse_rounds import MOST_TRIALS, ROLES, ReuseRounds, Side
 from isoform.passes.tuning.reuse_tuner import ReuseTuner
-from isoform.passes.tuning.trial import Trial, TrialAnswer, TrialRequest, processor_here
 from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernel_from, kernels_of
 from isoform.passes.tuning.tuned_kernels import TunedKernels
 

@@ -12,9 +12,9 @@ import pytest
 import isoform
 from isoform.compiler.cli import main
 from isoform.compiler.reports.certificate import body_hash
-from isoform.compiler.reports.in_words import explain
 from isoform.compiler.reports.json_schema import first_fault
 from isoform.compiler.reports.report_schema import REPORT
+from isoform.compiler.reports.report_text import report_text
 from isoform.compiler.search import optimizer
 from isoform.compiler.search import precision as search
 from isoform.compiler.search.precision import Chosen, Precision, choose
@@ -102,7 +102,7 @@ def test_report_and_certificate_say_that_the_precision_was_lowered(to: str) -> N
     proofs = [r for r in better.report["rewrites"] if r["rule"] == "lower-precision"]
     assert len(proofs) == len(entry["lowered"])
     assert {(r["proof"], r["floats"]) for r in proofs} == {("measured", "values")}
-    assert f"products are computed in {to}; outputs are off by" in explain(better.report)
+    assert f"products are computed in {to}; outputs are off by" in report_text(better.report)
     assert compare(program, better, seed=1).kind == "different"
     document = json.loads(json.dumps(better.certificate))
     assert document["body"]["precision"]["to"] == to
@@ -145,7 +145,7 @@ def test_a_lower_precision_that_is_no_faster_is_not_taken(monkeypatch: pytest.Mo
     better = isoform.optimize(net(), precision="bf16", precision_error=1.0, **QUICK)
     assert not better.report["precision"]["applied"]
     assert "bf16" not in str(better.module)
-    assert "was not kept, it takes 0.980 of the time" in explain(better.report)
+    assert "was not kept, it takes 0.980 of the time" in report_text(better.report)
     assert "precision" not in better.certificate["body"]
 
 

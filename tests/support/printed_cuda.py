@@ -24,7 +24,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import KernelOp, LoopsOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda.build_program import cuda_program
-from isoform.lowering.kernel_to_cuda.print_tiled import is_tiled
+from isoform.lowering.kernel_to_cuda.print_contraction import is_tiled
 from isoform.lowering.kernel_to_cuda.program_data import CudaKernel, CudaProgram
 from isoform.lowering.kernel_to_cuda.schedule import MOST_SUMS
 from isoform.lowering.kernel_to_cuda.session import CudaSession

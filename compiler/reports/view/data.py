@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..changes import source_of
-from ..in_words import by_reason
 from ..measures import kernels, matches, searches
 from ..program_graphs import SIDES
+from ..report_text import by_reason
 
 LEVELS = ("graph", "algebra", "kernel")
 _ENDED = {"time": "budget spent"}

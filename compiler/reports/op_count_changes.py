@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ..pass_manager import PassRun
 
 
-class Explainer:
+class OpCountChanges:
     """Compares the operations of a module from pass to pass.
 
     Example: `canonicalize: 3 rewrites; graph.add 4 -> 2, graph.mul 0 -> 1`

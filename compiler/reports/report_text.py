@@ -9,7 +9,7 @@ from typing import Any
 _PRODUCTS = 8
 
 
-def explain(report: Mapping[str, Any]) -> str:
+def report_text(report: Mapping[str, Any]) -> str:
     """A report in words."""
     cost, stages = report["cost"], report.get("stages_s", {})
     earlier = ", remembered of an earlier run" if report.get("remembered") else ""

@@ -16,7 +16,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import GemmOp, TiledProductOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.products.tiled_product import BLOCK_TILES, block_tiles
+from isoform.lowering.kernel_to_cpu.products.transformed_product import BLOCK_TILES, block_tiles
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.passes.convolution.winograd import Winograd

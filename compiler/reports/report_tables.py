@@ -1,4 +1,4 @@
-"""A report as tables of rich, for a terminal: what in_words.py says in lines."""
+"""A report as tables of rich, for a terminal: what report_text.py says in lines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.text import Text
 
 from ...dialects.errors import one_line
 from .changes import source_of
-from .in_words import STOPPED, by_reason, milliseconds, precision_line
+from .report_text import STOPPED, by_reason, milliseconds, precision_line
 from .sections import Section
 
 # Places of one row that are named; the others are counted.
 _NAMED = 2
 
 
-def tables(report: Mapping[str, Any], more: Sequence[Section] = ()) -> Group:
+def report_tables(report: Mapping[str, Any], more: Sequence[Section] = ()) -> Group:
     """Price, rewrites, searches and what was rejected; a table without rows is left out.
 
     Args:

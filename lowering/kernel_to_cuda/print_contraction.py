@@ -22,7 +22,7 @@ from .match_contraction import MatrixProduct, ProductOperand, match_contraction
 from .nest import parameter
 from .print_fetch import SharedTile, TileFetch
 from .print_index import INT_LIMIT, Iterators, decode
-from .print_product import ProductPrinter, linear
+from .print_inner_product import ProductPrinter, linear
 from .print_reads import Environment, operand_types, scope_value
 from .print_scalars import Body, Text, rounded
 from .program_data import CudaKernel, CudaParameter

@@ -36,7 +36,7 @@ from ...dialects.weights import Weights
 from ...lowering.code_generator import TimedSession
 from ...lowering.targets import CPU
 from ..plan_memory import PlanMemory
-from .measure import activations, drawn_weight, isolate, isolate_whole, largest_error
+from .measure_alternatives import activations, drawn_weight, isolate, isolate_whole, largest_error
 
 # A schedule whose results differ by more, relative to the largest magnitude, is no result.
 MOST_ERROR = 1e-4
