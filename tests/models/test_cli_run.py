@@ -1,8 +1,6 @@
 """`isoform run` on real models, as a user runs it, against onnxruntime."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,8 @@ import onnx
 import pytest
 from support.agreement import TOLERANCE, difference, run_onnxruntime
 from support.seeded import fill_constants, read_fixture
+
+from isoform.compiler.cli import main
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -42,17 +42,19 @@ def _model(name: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("extra", [[], ["--no-optimize"]], ids=["improved", "as it is"])
 @pytest.mark.parametrize("name", CASES)
-def test_isoform_run_agrees_in_one_native_call(name: str, extra: list[str], tmp_path: Path) -> None:
+def test_isoform_run_agrees_in_one_native_call(
+    name: str, extra: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     feeds, model = CASES[name], _model(name)
     path, given, out = tmp_path / "m.onnx", tmp_path / "i.npz", tmp_path / "o.npz"
     path.write_bytes(model.SerializeToString())
     np.savez(given, **feeds)
     shapes = [f"--shape={k}={','.join(map(str, a.shape))}" for k, a in feeds.items()]
-    command = [sys.executable, "-m", "isoform.compiler.cli", "run", path, *shapes, *extra]
-    command += ["--inputs", given, "--output", out, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["native_calls"] == 1
+    command = ["run", path, *shapes, *extra, "--inputs", given, "--output", out, "--json"]
+    status = main([str(word) for word in command])
+    printed, err = capsys.readouterr()
+    assert status == 0, err
+    assert json.loads(printed)["native_calls"] == 1
     theirs = run_onnxruntime(str(path), feeds)
     with np.load(out) as ours:
         assert sorted(ours.files) == sorted(theirs)
