@@ -7,7 +7,9 @@ Both sides are computed in float32, op by op, on small instances. Three question
 - On magnitudes (inputs and literals positive, subtraction read as addition, division by a computed
   value read as a product): are both sides equal? Reassociating and distributing keep this value.
   It changes where terms or factors cancel or combine.
-- With infinities, NaN and zeros among the inputs: do they appear in the same positions?
+- With infinities, NaN and zeros among the inputs: do they appear in the same positions? One draw
+  shows little, so there are many: in a third of them all numbers are small and whole, which cancel,
+  in another third positive, so that infinities do not become NaN on both sides.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ...dialects.floats import BITS, ROUNDING, VALUES, Allowed, Floats, Label
 from ...dialects.graph.base import discard
 from ...dialects.op_reference import evaluate_op
 from ...dialects.scalars import Call, reads_of
-from ...dialects.types import Array
+from ...dialects.types import Array, tensor_type
 from ..search_result import Rejected
 from .conditions import holds
 from .constants import constant_array
@@ -38,6 +40,8 @@ from .terms import interpreted
 
 # Instances looked at, and draws for each of them that is found.
 INSTANCES, TRIES = 4, 8
+# Draws with specials for each instance; how many of an array's numbers are special is drawn too.
+SPECIAL_DRAWS, SHARES = 32, (0.0, 0.1, 0.3, 0.6)
 # Relative difference of magnitudes that is rounding.
 CLOSE = 1e-9
 MOVED = Floats(Label.ROUNDING, "infinities or NaN may come or go")
@@ -91,7 +95,8 @@ def _makes_sense(rule: Rule, bindings: Bindings) -> bool:
 
 def _on(rule: Rule, bindings: Bindings) -> Floats:
     """The observations on one instance."""
-    signed, special, sizes = (_Run(bindings, kind) for kind in ("signed", "special", "sizes"))
+    signed, sizes = (_Run(bindings, kind) for kind in ("signed", "sizes"))
+    special = _Run(bindings, "special", (SPECIAL_DRAWS,))
     with np.errstate(all="ignore"):
         pairs = list(signed.pairs(rule))
         if not all(_alike(a, b) for a, b in pairs):
@@ -100,7 +105,8 @@ def _on(rule: Rule, bindings: Bindings) -> Floats:
             return VALUES
         same = all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
         found = ROUNDING if signed.sums or not same else BITS
-        return found if all(_alike(a, b) for a, b in special.pairs(rule)) else found | MOVED
+        kept = all(_alike(a, b) for a, b in special.pairs(rule))
+        return found if kept else found | MOVED
 
 
 def _alike(a: Array, b: Array) -> bool:
@@ -135,13 +141,24 @@ class _Magnitudes(Arithmetic):
                 return super().call(node, args, operand)
 
 
-class _Run:
-    """Values of terms on variables drawn from one distribution."""
+class _Products(Arithmetic):
+    """A sum of products is computed product by product, of many draws at once."""
 
-    def __init__(self, bindings: Bindings, kind: str) -> None:
-        self.bindings, self.kind = bindings, kind
+    contracts = False
+
+
+class _Run:
+    """Values of terms on variables drawn from one distribution.
+
+    Args:
+        draws: how many at once, as the first dims of every array.
+    """
+
+    def __init__(self, bindings: Bindings, kind: str, draws: tuple[int, ...] = ()) -> None:
+        self.bindings, self.kind, self.draws = bindings, kind, draws
         self.moving: set[SSAValue] = set()
-        self.arithmetic = _Magnitudes(self.moving) if kind == "sizes" else Arithmetic.COMPUTED
+        kinds = {"sizes": _Magnitudes(self.moving), "special": _Products()}
+        self.arithmetic = kinds.get(kind, Arithmetic.COMPUTED)
         self.sums = False
 
     def pairs(self, rule: Rule) -> Iterator[tuple[Array, Array]]:
@@ -154,29 +171,38 @@ class _Run:
         given = attributes_of(node, self.bindings)
         assert given is not None
         if node.op in CONSTANTS:
-            return [self.arithmetic.tensor(constant_array(node.op, dict(given)), f32)]
-        op = op_on(node.op, given, tuple(o.shape for o in operands))
+            made = constant_array(node.op, dict(given))
+            return [self._of_each(self.arithmetic.tensor(made, f32))]
+        op = op_on(node.op, given, tuple(o.shape[len(self.draws) :] for o in operands))
         assert op is not None
         steps, results = op.scopes()
         known = dict(zip(op.operands, operands, strict=True))
         self.moving.update(op.operands)
         for step in steps:
-            (known[step.results[0]],) = evaluate_op(
-                step, [known[v] for v in step.operands], {}, self.arithmetic
-            )
+            (found,) = evaluate_op(step, [known[v] for v in step.operands], {}, self.arithmetic)
+            rank = len(tensor_type(step.results[0]).get_shape())
+            known[step.results[0]] = found if found.ndim > rank else self._of_each(found)
             if not self.moving.isdisjoint(step.operands):
                 self.moving.update(step.results)
             self.sums |= isinstance(step, ScopeOp) and step.is_sum and prod(step.summation) > 1
         discard(steps)
         return [known[result] for result in results]
 
+    def _of_each(self, array: Array) -> Array:
+        """What does not depend on the draw."""
+        return np.broadcast_to(array, (*self.draws, *array.shape))
+
     def _drawn(self, name: str) -> Array:
-        shape = self.bindings[name]
+        shape = (*self.draws, *self.bindings[name])
         rng = np.random.default_rng([zlib.crc32(name.encode()), *shape])
         drawn = rng.standard_normal(shape)
         if self.kind == "sizes":
             drawn = np.abs(drawn) + 0.5
         if self.kind == "special":
-            picks = rng.random(shape) < 0.3
+            each = (*self.draws, *(1 for _ in self.bindings[name]))
+            way = np.arange(*self.draws).reshape(each) % 3
+            drawn = np.where(way == 1, rng.integers(-2, 3, shape), drawn)
+            picks = rng.random(shape) < rng.choice(SHARES, each)
             drawn = np.where(picks, rng.choice(SPECIALS, shape), drawn)
+            drawn = np.where(way == 2, np.abs(drawn), drawn)
         return self.arithmetic.tensor(np.asarray(drawn), f32)
