@@ -34,7 +34,7 @@ from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
 from ..frontends.program_file import without_weights
 from ..pass_manager import PassRun
 from ..peers.timing import interleave, median
-from ..reports.changes import ChangeRecorder, with_changes
+from ..reports.changes import ChangedOps, ChangeRecorder, with_changes
 from ..reports.float_policy import entry_of, floats_named, floats_of
 from ..reports.report_schema import FORMAT, VERSION
 from ..targets.cpu import reassociated
@@ -361,10 +361,11 @@ def _recorded(
     def record(run: PassRun, _: ModuleOp) -> None:
         nonlocal known, cost
         before, cost = cost, costs.program(program).seconds
-        steps.append(PassStep(run.name, run.rewrites, cost - before))
-        done = recorder.take()
-        made = _instances(program, known, steps[-1]) or _of_step(steps[-1], done)
-        made = with_changes(made, changed.take(program))
+        step, done = PassStep(run.name, run.rewrites, cost - before), recorder.take()
+        found = changed.take(program)
+        made = _instances(program, known, step) or _of_step(step, done) or _of_changes(step, found)
+        steps.append(replace(step, rewrites=step.rewrites or len(made)))
+        made = with_changes(made, found)
         rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
         known = _rules(program)
 
@@ -396,6 +397,13 @@ def _of_step(step: PassStep, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
     return [
         {**vars(rewrite), "proof": "exact", "delta": share} for rewrite in named(step.name, done)
     ]
+
+
+def _of_changes(step: PassStep, found: Sequence[ChangedOps]) -> list[dict[str, Any]]:
+    """Entries for a pass that leaves no names and has no patterns, such as merge-equal."""
+    places = [next(op.place for op in (*change.before, *change.after)) for change in found]
+    share = step.delta / len(places) if places else 0.0
+    return [{"rule": step.name, "place": p, "proof": "exact", "delta": share} for p in places]
 
 
 def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:

@@ -207,7 +207,8 @@ def _joined(encoded: Encoded, chosen: Mapping[int, ENode], table: OpTable) -> li
         node = chosen.get(encoded.classes[op.results[0]]) if op.results else None
         if node is None or node.made_by or node.origin is op or op in encoded.anchors:
             continue
-        if node.head.op != PROJECT and node.head != table.head(op):
+        own = table.head(op), tuple(encoded.classes[v] for v in op.operands)
+        if node.head.op != PROJECT and (node.head, node.operands) != own:
             found.append(op)
     return found
 

@@ -8,7 +8,7 @@ import pytest
 import isoform
 from isoform.compiler.cli import main
 from isoform.compiler.opt import main as opt
-from isoform.compiler.search.optimizer import improve
+from isoform.compiler.search.optimizer import improve, rewritten
 from isoform.compiler.targets.cpu import program_key
 from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.dialects.errors import UserError
@@ -74,6 +74,17 @@ def test_strict_nan_keeps_the_batch_norm_and_the_direct_convolution() -> None:
     x[0, 3, 10, 10] = np.inf
     want = isoform.compile(program, "reference")(x=x)["y"]
     assert np.array_equal(np.isfinite(session(x=x)["y"]), np.isfinite(want))
+
+
+def test_ops_that_are_merged_or_dropped_are_told_too() -> None:
+    b = isoform.GraphBuilder()
+    x, y = b.input("x", (4, 4)), b.input("y", (4, 4))
+    b.output("z", b.max(b.matmul(x, y), b.exp(b.matmul(x, y))))
+    report = rewritten(b.build(), "h100").report
+    assert [
+        (e["rule"], e["floats"], "graph.matmul" in str(e["before"])) for e in report["rewrites"]
+    ] == [("merge-equal", "bits", True)]
+    assert {step["name"]: step["rewrites"] for step in report["passes"]}["merge-equal"] == 1
 
 
 def test_a_report_labels_every_rewrite_and_says_what_is_left_out() -> None:
