@@ -3,7 +3,8 @@
 The key covers all that an answer depends on: the program with its weights and names, the searches,
 the target's costs, the user's rules and permissions, how programs are compiled and measured, the
 machine, and this package's files. An answer that the budget cut short serves no larger budget. One
-that was interrupted, or was not compared with the input, is not kept.
+that was interrupted, or was not compared with the input, is not kept. A file begins with the hash
+of the rest: a damaged one counts as missing, also where what it says is a program.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .records import Comparison, ComparisonRequest, Searched
 from .search_stage import OUT_OF_TIME
 from .strategies import Strategy
 
-GENERATION = 2  # of the file's form
+GENERATION = 3  # of the file's form
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,10 @@ class AnswerMemory:
         if file is None:
             return None
         try:
-            entry: dict[str, Any] = json.loads(file.read_bytes())
+            digest, _, text = file.read_bytes().partition(b"\n")
+            if digest != _hash(text):
+                return None
+            entry: dict[str, Any] = json.loads(text)
             if entry["timed"] and self.budget > entry["budget"]:
                 return None
             entry["comparison"]["algorithms"] = tuple(entry["comparison"]["algorithms"])
@@ -136,4 +140,9 @@ class AnswerMemory:
             "timed": found.timed,
             "budget": self.budget,
         }
-        self.folder.write(file, json.dumps(entry).encode())
+        text = json.dumps(entry).encode()
+        self.folder.write(file, _hash(text) + b"\n" + text)
+
+
+def _hash(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()

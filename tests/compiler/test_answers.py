@@ -158,10 +158,12 @@ def test_a_damaged_answer_is_searched_again(searches: Searches, tmp_path: Path):
     optimize(program(), target="h100")
     (file,) = (tmp_path / "cache" / "answers").glob("*.json")
     whole = file.read_text()
-    for damaged in ("", whole[:-30], whole.replace("graph.relu", "graph.nothing"), "{}"):
+    another = whole.replace("graph.relu", "graph.tanh")
+    assert another != whole
+    for damaged in ("", whole[:-30], whole.replace("graph.relu", "graph.nothing"), "{}", another):
         file.write_text(damaged)
         optimize(program(), target="h100")
-    assert searches.count == 5
+    assert searches.count == 6
 
 
 def test_in_debug_mode_nothing_is_remembered(searches: Searches, monkeypatch: pytest.MonkeyPatch):
