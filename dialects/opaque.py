@@ -54,7 +54,10 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     ]
     by_position = iter(arrays)
     placed = [next(by_position, None) if name else None for name in node.input]
-    check_node(node.op_type, ints_of(node), placed, where(op))
+    ints = ints_of(node)
+    if node.domain == bounded.DOMAIN and "dim" in ints:
+        placed = bounded.counted(placed, ints["dim"])
+    check_node(node.op_type, ints, placed, where(op))
     try:
         results = evaluate_node(node, opsets, arrays)
     except Exception as error:  # whatever an implementation raises, the user sees the node

@@ -1,9 +1,10 @@
 """Ops whose results have as many rows as the data say: padded with zeros, their number beside them.
 
 They are nodes of the domain `isoform`, with the operands and attributes of ONNX. The last result is
-the number of rows (i64).
+the number of rows (i64). Scatters from such rows have their number as the last operand, and an
+attribute that says of which dim.
 
-Source: ONNX operators NonZero, Compress, Unique, NonMaxSuppression.
+Source: ONNX operators NonZero, Compress, Unique, NonMaxSuppression, ScatterND, ScatterElements.
 """
 
 from __future__ import annotations
@@ -123,9 +124,43 @@ def _non_max_suppression(call: NodeCall) -> list[Array]:
     return [_padded(found, bound, 0), _number(found, 0)]
 
 
+def counted(inputs: Sequence[Array | None], dim: int) -> list[Array]:
+    """The operands of a scatter without those rows of a dim that do not count."""
+    x, indices, updates, count = (a for a in inputs if a is not None)
+    rows = (slice(None),) * dim + (slice(int(count)),)
+    return [x, indices[rows], updates[rows]]
+
+
+def _scatter_nd(call: NodeCall) -> list[Array]:
+    x, indices, updates = counted(call.inputs, call.get("dim"))
+    y, at = x.copy(), tuple(np.moveaxis(indices.astype(np.int64), -1, 0))
+    return [_scattered(y, at, updates, call.get("reduction", "none"))]
+
+
+def _scatter_elements(call: NodeCall) -> list[Array]:
+    x, indices, updates = counted(call.inputs, call.get("dim"))
+    y, axis = x.copy(), call.get("axis", 0) % x.ndim
+    at = list(np.indices(indices.shape))
+    at[axis] = indices.astype(np.int64)
+    return [_scattered(y, tuple(at), updates, call.get("reduction", "none"))]
+
+
+def _scattered(y: Array, at: tuple[Array, ...], updates: Array, how: str) -> Array:
+    """Updates put into an array, in order."""
+    if how == "none":
+        y[at] = updates
+    else:
+        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how].at(
+            y, at, updates
+        )
+    return y
+
+
 KERNELS: dict[str, Kernel] = {
     "Compress": _compress,
     "NonMaxSuppression": _non_max_suppression,
     "NonZero": _non_zero,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
     "Unique": _unique,
 }

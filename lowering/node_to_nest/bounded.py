@@ -1,4 +1,7 @@
-"""Results with as many rows as the data say: the rows, zeros up to the most, their number last."""
+"""Results with as many rows as the data say: the rows, zeros up to the most, their number last.
+
+Scatters from such rows take their number as one more operand.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from xdsl.dialects.builtin import f32, i1, i64
 
 from .code import Cell, Code, NestBuffer, Scalar
 from .node import KeptNode, NoNest, Writer
+from .scatters import scatter_elements, scatter_nd
 from .sorting import Heap, Strided
 from .windows import unflattened
 
@@ -172,5 +176,7 @@ WRITERS: dict[str, Writer] = {
     "Compress": compress,
     "NonMaxSuppression": non_max_suppression,
     "NonZero": non_zero,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
     "Unique": unique,
 }

@@ -1,4 +1,8 @@
-"""Writes at positions that are data: a copy of the operand, then the updates, in order."""
+"""Writes at positions that are data: a copy of the operand, then the updates, in order.
+
+In the domain `isoform` a scatter has one operand more, the number of rows of its indices that are
+applied, and says of which dim they are.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from contextlib import ExitStack
 
 from xdsl.dialects.builtin import i1
 
-from .code import Code, NestBuffer, Scalar
+from .code import Code, NestBuffer, Number, Scalar
 from .node import IndexAlarm, KeptNode, NoNest
 
 _COMBINE = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
@@ -29,7 +33,7 @@ def inside(code: Code, index: Scalar, size: int) -> tuple[Scalar, Scalar]:
     return position, (position >= 0) & (position < size)
 
 
-def nested(code: Code, stack: ExitStack, extents: Sequence[int]) -> list[Scalar]:
+def nested(code: Code, stack: ExitStack, extents: Sequence[Number]) -> list[Scalar]:
     """Loops inside each other, and their iterators."""
     return [stack.enter_context(code.loop(n)) for n in extents]
 
@@ -58,9 +62,11 @@ def scatter_elements(node: KeptNode) -> None:
     code.copy_all(x, y)
     # Rows before the axis are apart: they may be written at the same time.
     lead = indices.shape[0] if axis else 1
-    rest = indices.shape[1:] if axis else indices.shape
     with code.stage(lead if indices.size else 0) as item, ExitStack() as loops:
-        places = nested(code, loops, rest)
+        extents = _applied(node, indices.shape)
+        if axis:
+            loops.enter_context(code.when(item < extents.pop(0)))
+        places = nested(code, loops, extents)
         places = [item, *places] if axis else places
         at = linear(code, places, own)
         position, good = inside(code, indices[at], size)
@@ -72,6 +78,14 @@ def scatter_elements(node: KeptNode) -> None:
             code.alarm[0] = 1
 
 
+def _applied(node: KeptNode, shape: Sequence[int]) -> list[Number]:
+    """How many rows of each dim of the indices are applied."""
+    found: list[Number] = list(shape)
+    if node.has(3):
+        found[node.get("dim", 0)] = node[3][0]
+    return found
+
+
 def scatter_nd(node: KeptNode) -> None:
     """Each row of indices is where a slice of the updates goes."""
     x, indices, updates, y, code = node[0], node[1], node[2], node.result, node.code
@@ -80,8 +94,10 @@ def scatter_nd(node: KeptNode) -> None:
     node.alarm = IndexAlarm(1, tuple(sizes))
     length = math.prod(x.shape[depth:])
     code.copy_all(x, y)
-    rows = math.prod(indices.shape[:-1])
-    with code.stage(1 if rows * length else 0), code.loop(rows) as row:
+    shape = indices.shape[:-1]
+    with code.stage(1 if math.prod(shape) * length else 0), ExitStack() as loops:
+        places = nested(code, loops, _applied(node, shape))
+        row = linear(code, places, strides_of(shape))
         start, good = code.number(0), code.number(True, i1)
         for k, (size, step) in enumerate(zip(sizes, steps, strict=True)):
             position, here = inside(code, indices[row * depth + k], size)

@@ -2,7 +2,8 @@
 
 NonZero, Compress, Unique and NonMaxSuppression are kept as nodes of the domain `isoform`, whose
 results are padded with zeros; their last result is the number of rows. The importer remembers which
-dim of which value has how many rows (padded.py).
+dim of which value has how many rows (padded.py). Scatters from such rows are nodes of that domain,
+too: their last operand is the number of rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects.graph import OpaqueOp
 from ...dialects.opaque_kernels.bounded import DOMAIN, bound_of
-from ...dialects.types import Tensor, tensor
+from ...dialects.types import Tensor, tensor, tensor_type
 from .node import OnnxNode
 from .padded import Counts, PaddedDim
 from .values import OnnxValue
@@ -56,6 +57,21 @@ def convert(
         if name and dim is not None:
             counts[value] = PaddedDim(dim, op.results[-1])
     return found
+
+
+def scatter(node: OnnxNode, rows: PaddedDim) -> Sequence[SSAValue]:
+    """The result of a scatter of which the rows that count are applied."""
+    proto = onnx.NodeProto.FromString(node.proto.SerializeToString())
+    proto.domain = DOMAIN
+    proto.input.append("count")
+    proto.attribute.append(onnx.helper.make_attribute("dim", rows.dim))
+    operands = [*node.operands(), rows.count]
+    entries = [f"={node.version}", f"{DOMAIN}=1"]
+    op = OpaqueOp(
+        node.op_type, operands, proto.SerializeToString(), entries, [tensor_type(node[0])]
+    )
+    node.build.append(op)
+    return list(op.results)
 
 
 def _is_computed(value: OnnxValue) -> bool:

@@ -1,7 +1,7 @@
 """Ops that look across a padded dim: the padding becomes a number that changes nothing.
 
-A sum reads zeros there, a maximum the least number, an index is 0 where no result is kept, and what
-is scattered from padding goes into a row that is cut off.
+A sum reads zeros there, a maximum the least number, an index is 0 where no result is kept, and
+nothing is scattered from padding.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.types import element_of, is_float, shape_of, to_numpy
+from . import bounded
 from .node import OnnxNode
 from .padded import PaddedDim, Reading, Ready, greatest, least, same_count
 from .reductions import axes_of
@@ -210,48 +211,39 @@ def _gather_nd(reading: Reading) -> Ready:
 
 
 def _scatter(reading: Reading) -> Ready:
-    """What comes from padding goes into one more row, which no one reads."""
-    node, build, given = reading.node, reading.build, reading.given
-    nd, shape, mine = node.op_type == "ScatterND", node.shape(0), reading.given.get(0)
-    axis = 0 if nd else node.axis(node.int("axis", 0), reading.rank(0))
-    sources = {k: rows for k, rows in given.items() if k}
+    """The rows that count are applied; indices are counted in the true dims."""
+    node, given, mine = reading.node, reading.given, reading.given.get(0)
+    nd, shape = node.op_type == "ScatterND", node.shape(0)
+    sources = [rows for k, rows in given.items() if k]
     if nd and mine is not None and mine.dim >= node.shape(1)[-1]:
         if sources:
             raise reading.unfit()
         return Ready(node, dims=[mine])
-    ends = {rows.dim for rows in sources.values()}
-    if len(ends) > 1 or (nd and ends and max(ends) >= reading.rank(1) - 1):
-        raise reading.unfit()
-    chosen = range(node.shape(1)[-1]) if nd else [axis]  # the dims that indices are of
-    dims = [reading.dims(0)[d] for d in chosen]
-    limits, past, beyond = (
-        build.expand(reading.vector(v), node.shape(1))
-        for v in (
-            dims,
-            [shape[d] + 1 for d in chosen],
-            [shape[d] if d == axis else 0 for d in chosen],
+    if mine is not None:
+        axis = 0 if nd else node.axis(node.int("axis", 0), reading.rank(0))
+        chosen = range(node.shape(1)[-1]) if nd else [axis]  # the dims that indices are of
+        limits, past = (
+            reading.build.expand(reading.vector(v), node.shape(1))
+            for v in ([reading.dims(0)[d] for d in chosen], [shape[d] for d in chosen])
         )
-    )
-    index = _counted(reading, 1, limits, past)
+        index = OnnxValue.of_ssa("", _counted(reading, 1, limits, past))
+        node = reading.with_operands({1: index})
     if not sources:
-        changed = {1: OnnxValue.of_ssa("", index)}
-        return Ready(reading.with_operands(changed), dims=[mine])
-    k, rows = next(iter(sources.items()))
-    index = build.where(_rows_inside(reading, k, node.shape(1), rows), index, beyond)
-    x, row = node[0], [1 if j == axis else n for j, n in enumerate(shape)]
-    more = build.concat(x, build.expand(node.scalar(0, element_of(x)), row), axis=axis)
-    changed = {0: OnnxValue.of_ssa("", more), 1: OnnxValue.of_ssa("", index)}
-    zeros, ones = [0] * len(shape), [1] * len(shape)
-
-    def without_row(y: SSAValue) -> SSAValue:
-        return build.slice(y, starts=zeros, sizes=list(shape), steps=ones)
-
-    return Ready(reading.with_operands(changed), dims=[mine], finish=without_row)
+        return Ready(node, dims=[mine])
+    rows = sources[0]
+    if any(other.dim != rows.dim for other in sources) or not _fits(node, rows.dim):
+        raise reading.unfit()
+    return Ready(results=bounded.scatter(node, rows), dims=[mine])
 
 
-def _rows_inside(reading: Reading, k: int, shape: Any, rows: PaddedDim) -> SSAValue:
-    count = reading.build.expand(rows.count, shape)
-    return reading.build.less(reading.places(shape, rows.dim), count)
+def _fits(node: OnnxNode, dim: int) -> bool:
+    """Whether updates are as many as indices; of dim 0, of which the first rows are read, more."""
+    indices, updates = node.shape(1), node.shape(2)
+    if node.op_type == "ScatterND":
+        indices, updates = indices[:-1], updates[: len(indices) - 1]
+    return dim < len(indices) and all(
+        n == m or k == dim == 0 for k, (n, m) in enumerate(zip(indices, updates, strict=True))
+    )
 
 
 # --- others ---

@@ -1,4 +1,4 @@
-"""skip-padding: kernels of a bounded program leave out rows that nobody reads."""
+"""skip-padding: kernels leave out rows of padding, which nobody reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -25,8 +25,10 @@ from ...dialects.context import WeightContext
 from ...dialects.floats import BITS, Floats
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.index import Index
+from ...dialects.index_range import ints_of
 from ...dialects.kernel import AttentionOp, CallOp, JoinOp, KernelOp, ViewOp, YieldOp
-from ...dialects.program import ROWS, SIZE, input_names_of, main_of
+from ...dialects.opaque_kernels.bounded import DOMAIN
+from ...dialects.program import ROWS, SIZE, Program, input_names_of, return_of
 from ...dialects.scalars import Call, Const, Expr, Read, children
 from ...dialects.types import shape_of, tensor_type
 from ...dialects.weights import Weights
@@ -40,8 +42,9 @@ Counts: TypeAlias = "tuple[SSAValue | None, ...]"
 class SkipPadding(ModulePass):
     """Say of each kernel's result how many rows are read, so that code need not compute the rest.
 
-    Of a result of a program that `bound-dims` made, the rows that count are read. From there on it
-    goes back: where a kernel's result is read up to a row, so are the operands whose row is the
+    Of a result of a program that `bound-dims` made, the rows that count are read; so they are of a
+    result that is cut to a computed size, and of what a scatter puts in. From there on it goes
+    back: where a kernel's result is read up to a row, so are the operands whose row is the
     result's, and what a mask of the first rows chooses. Whatever else reads, reads all. Attention
     is told how many keys count where the others' scores are -inf.
 
@@ -66,10 +69,8 @@ class SkipPadding(ModulePass):
     floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        main = main_of(op)
         weights = ctx.weights if isinstance(ctx, WeightContext) else None
-        if ROWS in main.attributes:
-            _RowsRead(main, weights).mark()
+        _RowsRead(Program(op), weights).mark()
 
 
 class _RowsRead:
@@ -79,16 +80,11 @@ class _RowsRead:
         read: by value, for all readers seen so far.
     """
 
-    def __init__(self, main: FuncOp, weights: Weights | None) -> None:
-        self.block, self.weights = main.body.block, weights
+    def __init__(self, program: Program, weights: Weights | None) -> None:
+        self.block, self.weights = program.main.body.block, weights
         self.read: dict[SSAValue, Counts] = {}
         self.order = {op: k for k, op in enumerate(self.block.ops)}
-        names = input_names_of(main)
-        arguments = zip(names, self.block.args, strict=True)
-        sizes = {name.removeprefix(SIZE): arg for name, arg in arguments if name.startswith(SIZE)}
-        rows = main.attributes[ROWS]
-        assert isinstance(rows, ArrayAttr)
-        self.results = [_counts(entry, sizes) for entry in rows]
+        self.results = _results(program)
 
     def mark(self) -> None:
         """Give the kernels of @main their `rows`, readers first."""
@@ -97,6 +93,11 @@ class _RowsRead:
                 case ReturnOp():
                     for value, counts in zip(op.arguments, self.results, strict=True):
                         note(self.read, value, counts)
+                case CallOp() if (rows := _applied(op)) is not None:
+                    for k, value in enumerate(op.inputs):
+                        own = dict([rows]) if k in (1, 2) else {}
+                        dims = range(len(shape_of(value)))
+                        note(self.read, value, tuple(own.get(j) for j in dims))
                 case KernelOp() if op.result in self.read:
                     counts = tuple(
                         n if self._is_known(n, op) else None for n in self.read[op.result]
@@ -148,31 +149,32 @@ class _RowsRead:
         match expr:
             case Read(source, index):
                 note(read, source, tuple(limits.get(_iterator(e)) for e in index))
-            case Call("select", (Read(mask, (place,)), chosen, other)):
+            case Call("select", (mask, chosen, other)):
                 # All of a mask is read: what stands in padding must not be chosen by chance.
-                note(read, mask, (None,))
-                count, k = self._mask(mask, op), _iterator(place)
-                more = {} if count is None or k < 0 else {k: count}
-                self._body(op, chosen, {**limits, **more}, read)
+                self._body(op, mask, {}, read)
+                self._body(op, chosen, {**limits, **self._mask(mask, op)}, read)
                 self._body(op, other, limits, read)
             case _:
                 for part in children(expr):
                     self._body(op, part, limits, read)
 
-    def _mask(self, value: SSAValue, op: KernelOp) -> SSAValue | None:
-        """The count of a mask that holds in the first rows; None of any other value."""
-        if isinstance(value, BlockArgument) and value.owner is op.body.block:
-            return self._mask(op.outer(value), op)
-        maker = value.owner
-        if isinstance(maker, KernelOp) and len(maker.scopes) == 1:
-            op, maker = maker, maker.scopes[0]
-        if not isinstance(maker, ScopeOp) or len(maker.extents) != 1:
-            return None
-        match maker.expr():
-            case Call("lt", (Read(places, (place,)), Read(count, ()))) if _iterator(place) == 0:
-                return _outer(count, op) if self._counts_up(_outer(places, op)) else None
+    def _mask(self, mask: Expr, op: KernelOp) -> Mapping[int, SSAValue]:
+        """The count of an iterator below which a mask holds; of any other expression nothing."""
+        match mask:
+            case Call("lt", (Read(places, index), Read(count, ()))):
+                dim, found = self._counts_up(_outer(places, op)), _outer(count, op)
+                k = -1 if dim is None else _iterator(index[dim])
+                return {k: found} if k >= 0 and found is not None else {}
+            case Read(value, index):
+                outer = _outer(value, op)
+                maker = value.owner if outer is None else outer.owner
+                if isinstance(maker, KernelOp) and len(maker.scopes) == 1:
+                    op, maker = maker, maker.scopes[0]
+                inner = self._mask(maker.expr(), op) if isinstance(maker, ScopeOp) else {}
+                own = {_iterator(index[k]): count for k, count in inner.items() if k < len(index)}
+                return {k: count for k, count in own.items() if k >= 0}
             case _:
-                return None
+                return {}
 
     def _keys(self, op: AttentionOp) -> SSAValue | None:
         """How many keys count, where a mask lets the others' scores be -inf.
@@ -185,15 +187,16 @@ class _RowsRead:
             return None
         scores = next((p for p in found.between if p.scope.result is softmax.scores), None)
         match None if scores is None else scores.scope.expr():
-            case Call("select", (Read(mask, (place,)), _, other)) if _iterator(place) >= 0:
+            case Call("select", (mask, _, other)) if _is_lowest(other, op):
                 assert scores is not None
-                along_keys = scores.images[_iterator(place)] is Index.iterator(found.loops)
-                return self._mask(mask, op) if along_keys and _is_lowest(other, op) else None
+                along_keys = Index.iterator(found.loops)
+                limits = self._mask(mask, op).items()
+                return next((n for k, n in limits if scores.images[k] is along_keys), None)
             case _:
                 return None
 
-    def _counts_up(self, value: SSAValue | None) -> bool:
-        """Whether a value is 0, 1, 2, .."""
+    def _counts_up(self, value: SSAValue | None) -> int | None:
+        """The dim along which a value is 0, 1, 2, .., where the others have one element."""
         match None if value is None else value.owner:
             case ConstantOp() as op:
                 data = op.array()
@@ -201,10 +204,13 @@ class _RowsRead:
                 data = self.weights[op.key]
             case CallOp() as op if op.callee.data == "graph.iota":
                 numbers = [op.config.data[name] for name in ("start", "step")]
-                return [list(n.get_values()) for n in numbers] == [[0], [1]]  # pyright: ignore
+                counts = [list(n.get_values()) for n in numbers] == [[0], [1]]  # pyright: ignore
+                return 0 if counts else None
             case _:
-                return False
-        return data.ndim == 1 and np.array_equal(data, np.arange(len(data)))
+                return None
+        dim = int(np.argmax(data.shape)) if data.ndim else 0
+        counts = data.size == max(data.shape, default=0)
+        return dim if counts and np.array_equal(data.reshape(-1), np.arange(data.size)) else None
 
 
 def note(read: dict[SSAValue, Counts], value: SSAValue, counts: Counts) -> None:
@@ -219,10 +225,32 @@ def _all(value: SSAValue) -> Counts:
     return (None,) * len(shape_of(value))
 
 
-def _counts(names: object, sizes: Mapping[str, SSAValue]) -> Counts:
-    assert isinstance(names, ArrayAttr)
-    texts = [name.data for name in names if isinstance(name, StringAttr)]
-    return tuple(sizes.get(text) for text in texts)
+def _results(program: Program) -> list[Counts]:
+    """How many rows of each result are read."""
+    main, outputs = program.main, program.output_names
+    arguments = zip(input_names_of(main), main.body.block.args, strict=True)
+    sizes = {name.removeprefix(SIZE): arg for name, arg in arguments if name.startswith(SIZE)}
+    values = list(return_of(program.module).arguments)
+    found = [list(_all(value)) for value in values]
+    if (rows := main.attributes.get(ROWS)) is not None:
+        assert isinstance(rows, ArrayAttr)
+        for counts, entry in zip(found, rows, strict=True):
+            assert isinstance(entry, ArrayAttr)
+            counts[:] = [sizes.get(name.data) for name in entry if isinstance(name, StringAttr)]
+    for count, (output, dim) in program.cuts.items():
+        found[outputs.index(output)][dim] = values[outputs.index(count)]
+    return list(map(tuple, found))
+
+
+def _applied(op: CallOp) -> tuple[int, SSAValue] | None:
+    """The dim of a scatter's indices of which some rows are applied, and how many."""
+    import onnx
+
+    data = op.config.data.get("node")
+    node = bytes.fromhex(data.data) if isinstance(data, StringAttr) else b""
+    proto = onnx.NodeProto.FromString(node)
+    dim = ints_of(proto).get("dim") if proto.domain == DOMAIN else None
+    return None if dim is None else (dim, op.inputs[3])
 
 
 def _iterator(index: Index) -> int:
