@@ -50,7 +50,10 @@ def model(name: str) -> onnx.ModelProto:
     result, nodes = MODELS[name]
     found = onnx.parser.parse_model(f"{HEAD.format(result=result)} {nodes} }}")
     draw = np.random.default_rng(3).standard_normal
-    weights = {"w": draw((8, 24)).astype(np.float32), "v": draw((24, 8)).astype(np.float32)}
+    weights: dict[str, Any] = {
+        "w": draw((8, 24)).astype(np.float32),
+        "v": draw((24, 8)).astype(np.float32),
+    }
     weights["wide"] = np.array([1, 8], np.int64)
     found.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in weights.items())
     return found
