@@ -19,7 +19,7 @@ _ABOVE = {"MaxPool", "MaxRoiPool"}
 # cast does to them are left open.
 _FINITE = {
     "Cast", "CastLike", "Mod", "DeformConv", "Det", "GridSample", "Col2Im", "RoiAlign", "DFT",
-    "STFT", "LSTM", "GRU", "RNN",
+    "STFT", "LSTM", "GRU", "RNN", "OneHot",
 }  # fmt: skip
 _SPECIAL = {"ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 
