@@ -30,7 +30,7 @@ import isoform
 from isoform.compiler import api
 from isoform.compiler.commands.check import check_model
 from isoform.compiler.commands.inputs import draw_inputs
-from isoform.compiler.peers.model_file import OWN, PeerModel
+from isoform.compiler.peers.model_file import USERS_FILE, PeerModel
 from isoform.compiler.peers.runtimes import PEERS
 from isoform.compiler.peers.timing import cpu_name, difference
 from isoform.dialects.program import Program
@@ -83,7 +83,7 @@ def measured(file: Path, seconds: float) -> Row:
         checked = program = program.bind(feeds)
     check = check_model(checked, shapes)
     row["kinds"], row["kept"] = check.totals, dict(Counter(b.op for b in check.blockers))
-    peer = PEERS["onnxruntime"](PeerModel(file, f"{file.name}, {OWN}", program), 1, feeds)
+    peer = PEERS["onnxruntime"](PeerModel(file, f"{file.name}, {USERS_FILE}", program), 1, feeds)
     row["apart"] = difference(ours, peer.run())
     times = paired(
         {"isoform": lambda: session.run(None, feeds), "onnxruntime": peer.run}, seconds, 1

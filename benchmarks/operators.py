@@ -27,7 +27,7 @@ from operator_cases import Case, cases
 from operator_reasons import REASONS
 
 import isoform
-from isoform.compiler.peers.model_file import OWN, PeerModel
+from isoform.compiler.peers.model_file import USERS_FILE, PeerModel
 from isoform.compiler.peers.runtimes import PEERS, Refused
 from isoform.compiler.peers.timing import cpu_name, difference
 from isoform.compiler.targets.cpu_options import CpuOptions
@@ -83,7 +83,7 @@ def measured(name: str, case: Case, given: argparse.Namespace) -> Row:
         runs: dict[str, Callable[[], Any]] = {"isoform": lambda: session.run(None, case.feeds)}
         row: Row = {"name": name, "kernels": kernels_of(program, options), "refused": {}}
         for peer in given.against.split(","):
-            model = PeerModel(file, f"{file.name}, {OWN}", program)
+            model = PeerModel(file, f"{file.name}, {USERS_FILE}", program)
             try:
                 runs[peer] = PEERS[peer](model, given.threads, case.feeds).run
             except Refused as error:

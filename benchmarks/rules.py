@@ -27,7 +27,7 @@ from isoform.passes.rules.generate.pipeline import (
 from isoform.passes.rules.generate.table import Enumerator
 from isoform.passes.rules.prove.by_z3 import properties, proved_by_z3
 from isoform.passes.rules.rule import Node, Rule, Var
-from isoform.testing.property_checks import follows
+from isoform.testing.property_checks import is_implied
 
 FALSE = Rule("a-sum-is-its-first", (Node("add", (Var("a"), Var("b"))),), (Var("a"),))
 
@@ -86,9 +86,9 @@ def report_redundant() -> None:
     kept = list(every)
     print(f"{len(every)} properties; false from them all: {proved_by_z3(FALSE, every)}", flush=True)
     for rule in every:
-        if not follows(rule, every):
+        if not is_implied(rule, every):
             continue
-        rest = follows(rule, kept)
+        rest = is_implied(rule, kept)
         kept = [r for r in kept if r is not rule] if rest else kept
         print(f"{rule.name}: follows from the others{', dropped' if rest else ''}", flush=True)
     print(f"{len(kept)} are left, {time.perf_counter() - started:.0f} s, {memory()} MB")

@@ -21,7 +21,7 @@ from ..dialects.control import as_program, control_ops
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from ..dialects.functions import alone, functions_of, is_one_program
-from ..dialects.shape_guards import guards_known
+from ..dialects.shape_guards import assume_guards
 from .checks.rewrite_limit import Observer, rewrite_limit
 from .checks.verify_module import LocationOf, VerifiedOps, no_location, verify_module
 from .pipeline_text import FUNCTION, parse_specs
@@ -139,7 +139,7 @@ def apply_pass(
     try:
         with rewrite_limit(limit, observer) as budget:
             for part in _parts(module, pass_):
-                with guards_known(part):
+                with assume_guards(part):
                     pass_.apply(context, part)
     except UserError as error:
         error.where = error.where or f"pass '{pass_.name}'"

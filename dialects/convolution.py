@@ -19,7 +19,7 @@ Role: TypeAlias = "str | int"
 """The role of a dim: "n" images, "c" channels, "f" features, "_" extent 1, or a spatial dim."""
 Roles: TypeAlias = tuple[Role, ...]
 # Convolution kernels have at most this many spatial dims.
-MOST_SPATIAL = 3
+MAX_SPATIAL = 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Order:
     out: tuple[int, ...]
 
     @property
-    def is_plain(self) -> bool:
+    def is_channels_first(self) -> bool:
         return self.data == self.out == tuple(range(len(self.out)))
 
 
@@ -59,113 +59,129 @@ class _SpatialRead:
     transposed: bool
 
 
-def convolution_of(found: Contraction[Any]) -> ConvolutionDims | None:
-    """The contraction as a convolution of its first operand by the second, or None.
+def convolution_of(contraction: Contraction[Any]) -> ConvolutionDims | None:
+    """Return the contraction as a convolution of its first operand by the second, or None.
 
-    Where nothing slides and channels come first, a matrix product is as good.
+    None for a 1x1 convolution of stride 1 in the order n, c, spatial dims: a matrix product serves.
     """
-    if not 3 <= found.rank <= 2 + MOST_SPATIAL or len(found.first.index) != found.rank:
+    if (
+        not 3 <= contraction.rank <= 2 + MAX_SPATIAL
+        or len(contraction.first.index) != contraction.rank
+    ):
         return None
-    for order in _orders(found):
-        made = _in_order(found, order)
-        if made is not None:
-            return made
+    for order in _orders(contraction):
+        convolution = _in_order(contraction, order)
+        if convolution is not None:
+            return convolution
     return None
 
 
-def _orders(found: Contraction[Any]) -> Iterator[_Order]:
-    """Try channels first, then the one other order that the reads admit."""
-    plain, data = tuple(range(found.rank)), found.first
-    yield _Order(plain, plain)
-    f, c = _feature(found), _channel_dim(found)
+def _orders(contraction: Contraction[Any]) -> Iterator[_Order]:
+    """Yield the order n, c, spatial dims; then the one other order that the reads admit, if any."""
+    result_dims, data = tuple(range(contraction.rank)), contraction.first
+    yield _Order(result_dims, result_dims)
+    f, c = _feature(contraction), _channel_dim(contraction)
     if f is None or c is None:
         return
-    loops = [k for k in plain if k != f]
-    moved = {d: _moving(data.index[d], loops) for d in plain if d != c}
-    left = [k for k in loops if k not in moved.values()]  # of extent 1: in no index
-    positions = {d: left.pop(0) if k is None and left else k for d, k in moved.items()}
-    whole = (d for d, k in positions.items() if k is not None and _is_whole(found, d, k))
-    images = next(whole, next((d for d in positions if moved[d] is None), None))
-    if images is None or sorted(k for k in positions.values() if k is not None) != loops:
+    iterators = [k for k in result_dims if k != f]
+    iterator_of = {d: _iterator_in(data.index[d], iterators) for d in result_dims if d != c}
+    unread = [k for k in iterators if k not in iterator_of.values()]  # of extent 1: in no index
+    positions = {d: unread.pop(0) if k is None and unread else k for d, k in iterator_of.items()}
+    whole_dims = (
+        d for d, k in positions.items() if k is not None and _indexes_whole_dim(contraction, d, k)
+    )
+    images = next(whole_dims, next((d for d in positions if iterator_of[d] is None), None))
+    if images is None or sorted(k for k in positions.values() if k is not None) != iterators:
         return
     spatial = sorted((d for d in positions if d != images), key=lambda d: positions[d] or 0)
     out = (positions[images] or 0, f, *(positions[d] or 0 for d in spatial))
     order = _Order((images, c, *spatial), out)
-    if not order.is_plain:
+    if not order.is_channels_first:
         yield order
 
 
-def _feature(found: Contraction[Any]) -> int | None:
-    """The traversal of the features: that of the filters, else the last one in no index."""
-    rank, used = found.rank, found.second.iterators
-    own = [k for k in range(rank) if k in used and found.extents[k] != 1]
-    if own:
-        return own[0] if len(own) == 1 else None
-    free = [k for k in range(rank) if found.extents[k] == 1 and k not in found.first.iterators]
-    return free[-1] if free else None
+def _feature(contraction: Contraction[Any]) -> int | None:
+    """Return the result iterator of the features.
 
-
-def _channel_dim(found: Contraction[Any]) -> int | None:
-    """The channel dim: indexed by the features' group or by a plain sum, else of extent 1.
-
-    Among several plain sums the last is chosen: the others are taps of windows that do not move.
+    It is the one that indexes the filters. With one feature none does: then it is the last result
+    iterator of extent 1 that indexes neither operand.
     """
-    rank, data = found.rank, found.first
-    kept = [e.iterators for e in data.index]
-    features = {k for k in found.second.iterators if k < rank}
-    grouped = [d for d in range(rank) if kept[d] & features]
-    sums = [d for d in range(rank) if kept[d] and min(kept[d]) >= rank]
-    single = [d for d in range(rank) if data.shape[d] == 1 and data.index[d] == Index(0)]
-    return next(iter(grouped or sums[::-1] or single[::-1]), None)
+    rank, in_filters = contraction.rank, contraction.second.iterators
+    of_filters = [k for k in range(rank) if k in in_filters and contraction.extents[k] != 1]
+    if of_filters:
+        return of_filters[0] if len(of_filters) == 1 else None
+    unread = [
+        k
+        for k in range(rank)
+        if contraction.extents[k] == 1 and k not in contraction.first.iterators
+    ]
+    return unread[-1] if unread else None
 
 
-def _moving(index: Index, loops: Sequence[int]) -> int | None:
-    """The iterator that a traversal is indexed by."""
-    return next((k for k in loops if k in index.iterators), None)
+def _channel_dim(contraction: Contraction[Any]) -> int | None:
+    """Return the channel dim: indexed by the features' group or by sums alone, else of extent 1.
+
+    If several dims are indexed by sums alone, the last is the channels. The others are spatial dims
+    whose window has one position: the result's extent is 1 there.
+    """
+    rank, data = contraction.rank, contraction.first
+    iterators_of = [e.iterators for e in data.index]
+    features = {k for k in contraction.second.iterators if k < rank}
+    grouped = [d for d in range(rank) if iterators_of[d] & features]
+    sums = [d for d in range(rank) if iterators_of[d] and min(iterators_of[d]) >= rank]
+    extent_one = [d for d in range(rank) if data.shape[d] == 1 and data.index[d] == Index(0)]
+    return next(iter(grouped or sums[::-1] or extent_one[::-1]), None)
 
 
-def _is_whole(found: Contraction[Any], dim: int, loop: int) -> bool:
-    """Whether a traversal alone indexes a whole dim of the data."""
-    plain = found.first.index[dim] == Index.iterator(loop)
-    return plain and found.first.shape[dim] == found.extents[loop]
+def _iterator_in(index: Index, iterators: Sequence[int]) -> int | None:
+    """Return the first of these iterators that occurs in an index expression, or None."""
+    return next((k for k in iterators if k in index.iterators), None)
 
 
-def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
-    """The convolution with its dims in this order, or None."""
-    data, extents = found.first, found.extents
-    n, f, *loops = order.out
+def _indexes_whole_dim(contraction: Contraction[Any], dim: int, iterator: int) -> bool:
+    """Whether an iterator alone indexes a dim of the data, from end to end."""
+    is_iterator = contraction.first.index[dim] == Index.iterator(iterator)
+    return is_iterator and contraction.first.shape[dim] == contraction.extents[iterator]
+
+
+def _in_order(contraction: Contraction[Any], order: _Order) -> ConvolutionDims | None:
+    """Return the convolution if its dims are in this order, else None."""
+    data, extents = contraction.first, contraction.extents
+    n, f, *positions_of = order.out
     images, channels, *spatial = order.data
-    if not _is_plain(data.index[images], n, extents) or data.shape[images] != extents[n]:
+    if not _is_iterator_or_zero(data.index[images], n, extents) or data.shape[images] != extents[n]:
         return None
-    channel = _channel(data.index[channels], f, found)
-    positions = [_position(data.index[d], p, found) for d, p in zip(spatial, loops, strict=True)]
-    known = [position for position in positions if position is not None]
-    if channel is None or len(known) != len(positions):
+    channel = _channel(data.index[channels], f, contraction)
+    found_reads = [
+        _position(data.index[d], p, contraction) for d, p in zip(spatial, positions_of, strict=True)
+    ]
+    reads = [position for position in found_reads if position is not None]
+    if channel is None or len(reads) != len(found_reads):
         return None
     c, group_size, per_group = channel
-    taps = [position.tap for position in known]
-    if not _accounts_for_sums(found, [c, *taps]) or (group_size and extents[f] % group_size):
+    taps = [position.tap for position in reads]
+    if not _accounts_for_sums(contraction, [c, *taps]) or (group_size and extents[f] % group_size):
         return None
-    roles = _filter_roles(found, f, c, taps)
+    roles = _filter_roles(contraction, f, c, taps)
     groups = extents[f] // group_size if group_size else 1
     if roles is None or data.shape[channels] != groups * per_group:
         return None
-    usual = order.is_plain and len(roles) == found.rank
-    sliding = [extents[tap] for tap in taps if tap is not None] + [p.stride for p in known]
-    if not usual and max(sliding, default=1) == 1:
+    is_ncx = order.is_channels_first and len(roles) == contraction.rank
+    window_sizes = [extents[tap] for tap in taps if tap is not None] + [p.stride for p in reads]
+    if not is_ncx and max(window_sizes, default=1) == 1:
         return None
-    if not _guards_fit(found, known, loops):
+    if not _guards_fit(contraction, reads, positions_of):
         return None
-    numbers = range(len(known))
+    spatial_roles = range(len(reads))
     return ConvolutionDims(
-        _roles(order.data, ("n", "c", *numbers)),
+        _roles(order.data, ("n", "c", *spatial_roles)),
         roles,
-        _roles(order.out, ("n", "f", *numbers)),
-        tuple(position.stride for position in known),
-        tuple(position.dilation for position in known),
-        tuple(position.pad for position in known),
+        _roles(order.out, ("n", "f", *spatial_roles)),
+        tuple(position.stride for position in reads),
+        tuple(position.dilation for position in reads),
+        tuple(position.pad for position in reads),
         groups,
-        transposed=any(position.transposed for position in known),
+        transposed=any(position.transposed for position in reads),
     )
 
 
@@ -174,26 +190,28 @@ def _roles(order: Sequence[int], roles: Roles) -> Roles:
     return tuple(roles[order.index(dim)] for dim in range(len(order)))
 
 
-def _accounts_for_sums(found: Contraction[Any], known: Sequence[int | None]) -> bool:
+def _accounts_for_sums(contraction: Contraction[Any], expected: Sequence[int | None]) -> bool:
     """Whether every summation is the channels or one tap, each used once."""
-    used = [k for k in known if k is not None]
-    sums = {k for k, n in enumerate(found.extents) if k >= found.rank and n != 1}
+    used = [k for k in expected if k is not None]
+    sums = {k for k, n in enumerate(contraction.extents) if k >= contraction.rank and n != 1}
     return len(set(used)) == len(used) and sums <= set(used)
 
 
-def _is_plain(index: Index, iterator: int, extents: Extents) -> bool:
+def _is_iterator_or_zero(index: Index, iterator: int, extents: Extents) -> bool:
     """Whether the index is the iterator itself (or 0 where its extent is 1)."""
     return index == Index.iterator(iterator) or (index == Index(0) and extents[iterator] == 1)
 
 
-def _channel(index: Index, f: int, found: Contraction[Any]) -> tuple[int | None, int, int] | None:
+def _channel(
+    index: Index, f: int, contraction: Contraction[Any]
+) -> tuple[int | None, int, int] | None:
     """(channel iterator, features per group, channels per group) of `(f // size) * per + c`."""
     if index.constant != 0:
         return None
     c: int | None = None
     group: tuple[int, int] | None = None
     for atom, coefficient in index.terms:
-        if isinstance(atom, int) and atom >= found.rank and coefficient == 1 and c is None:
+        if isinstance(atom, int) and atom >= contraction.rank and coefficient == 1 and c is None:
             c = atom
         elif atom == f and group is None:
             group = (1, coefficient)
@@ -201,14 +219,14 @@ def _channel(index: Index, f: int, found: Contraction[Any]) -> tuple[int | None,
             group = (atom.divisor, coefficient)
         else:
             return None
-    per_group = 1 if c is None else found.extents[c]
+    per_group = 1 if c is None else contraction.extents[c]
     if group is None:
         return c, 0, per_group
     return (c, group[0], per_group) if group[1] == per_group else None
 
 
-def _position(index: Index, p: int, found: Contraction[Any]) -> _SpatialRead | None:
-    """The position of spatial dim `p` of the output along a dim of the data."""
+def _position(index: Index, p: int, contraction: Contraction[Any]) -> _SpatialRead | None:
+    """Return where result iterator `p` reads a spatial dim of the data, or None."""
     stride = 1
     floor = False
     if len(index.terms) == 1 and isinstance(index.terms[0][0], FloorDiv):
@@ -222,11 +240,11 @@ def _position(index: Index, p: int, found: Contraction[Any]) -> _SpatialRead | N
     for atom, coefficient in index.terms:
         if atom == p:
             step = coefficient
-        elif isinstance(atom, int) and atom >= found.rank and tap is None:
+        elif isinstance(atom, int) and atom >= contraction.rank and tap is None:
             tap, dilation = atom, coefficient
         else:
             return None
-    if step is None and found.extents[p] == 1:
+    if step is None and contraction.extents[p] == 1:
         step = 1
     if step is None or step < 1 or dilation == 0:
         return None
@@ -238,10 +256,10 @@ def _position(index: Index, p: int, found: Contraction[Any]) -> _SpatialRead | N
 
 
 def _filter_roles(
-    found: Contraction[Any], f: int, c: int | None, taps: Sequence[int | None]
+    contraction: Contraction[Any], f: int, c: int | None, taps: Sequence[int | None]
 ) -> Roles | None:
     """The role of each filter dim; None unless each is f, c or one tap, none missing."""
-    extents, filters = found.extents, found.second
+    extents, filters = contraction.extents, contraction.second
     roles: list[tuple[int, Role]] = [(f, "f")]
     roles += [(c, "c")] if c is not None else []
     roles += [(tap, k) for k, tap in enumerate(taps) if tap is not None]
@@ -267,17 +285,21 @@ def _filter_role(
     return "_" if size == 1 and range_of(index, extents) == (0, 0) else None
 
 
-def _guards_fit(found: Contraction[Any], at: Sequence[_SpatialRead], loops: Sequence[int]) -> bool:
+def _guards_fit(
+    contraction: Contraction[Any], reads: Sequence[_SpatialRead], iterators: Sequence[int]
+) -> bool:
     """Check that guards require exact division by the stride in each strided dim, and no more."""
-    wanted: list[Index] = []
-    for p, position in zip(loops, at, strict=True):
+    expected: list[Index] = []
+    for p, position in zip(iterators, reads, strict=True):
         if not position.transposed or position.stride == 1:
             continue
         reach = Index(position.pad)
-        if found.extents[p] != 1 or position.tap is not None:
+        if contraction.extents[p] != 1 or position.tap is not None:
             reach += Index.iterator(p)
         if position.tap is not None:
             reach -= Index.iterator(position.tap) * position.dilation
-        wanted.append(reach % position.stride)
-    guards = (*found.first.guards, *found.second.guards)
-    return len(guards) == len(wanted) and all(g.extent == 1 and g.index in wanted for g in guards)
+        expected.append(reach % position.stride)
+    guards = (*contraction.first.guards, *contraction.second.guards)
+    return len(guards) == len(expected) and all(
+        g.extent == 1 and g.index in expected for g in guards
+    )

@@ -56,6 +56,7 @@ class FloorDiv:
 
 Atom: TypeAlias = "int | FloorDiv"
 Range: TypeAlias = tuple[int, int]
+"""The smallest and the largest value; both ends are inclusive."""
 
 
 def _atom_key(atom: Atom) -> tuple[object, ...]:
@@ -70,8 +71,8 @@ def _term_key(term: tuple[Atom, int]) -> tuple[object, ...]:
 class Index:
     """`constant + sum(coefficient * atom)`, atoms in a fixed order, no zero coefficient.
 
-    Interned: there is one object for each expression, so equality is identity. Its fields are set
-    once, where it is made: most calls find an expression that is there.
+    Interned: there is one object for each expression, so equality is identity. `__new__` sets the
+    fields, and only of a new object: most calls return an existing one.
     """
 
     constant: int
@@ -291,8 +292,9 @@ def normalise(index: Index, extents: Sequence[int]) -> Index:
 
 @lru_cache(maxsize=1 << 16)
 def range_of(index: Index, extents: tuple[int, ...]) -> Range:
-    """Smallest and largest value. Exact, unless terms with floors that share iterators span more
-    than EXACT_RANGE_POINTS points.
+    """Return the smallest and the largest value.
+
+    Exact, unless terms with floors that share iterators span more than EXACT_RANGE_POINTS points.
 
     An empty iterator counts as its first value: nothing is read, so any range is valid.
     """
@@ -325,15 +327,15 @@ def _independent_parts(index: Index) -> list[Index]:
     """Split the terms into parts without common iterators: the ranges of parts add up exactly."""
     parts: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
     for atom, c in index.terms:
-        used = frozenset((atom,)) if isinstance(atom, int) else atom.numerator.iterators
+        shared = frozenset((atom,)) if isinstance(atom, int) else atom.numerator.iterators
         terms = [(atom, c)]
-        apart: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
-        for others, their in parts:
-            if used & others:
-                used, terms = used | others, their + terms
+        disjoint: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
+        for other_iterators, other_terms in parts:
+            if shared & other_iterators:
+                shared, terms = shared | other_iterators, other_terms + terms
             else:
-                apart.append((others, their))
-        parts = [*apart, (used, terms)]
+                disjoint.append((other_iterators, other_terms))
+        parts = [*disjoint, (shared, terms)]
     return [Index.make(0, dict(terms)) for _, terms in parts]
 
 
@@ -375,22 +377,25 @@ def _floordiv(index: Index, divisor: int, extents: tuple[int, ...] | None) -> In
         raise ValueError(f"index division needs a positive divisor, found {divisor}")
     if divisor == 1:
         return index
-    whole = {atom: c // divisor for atom, c in index.terms if c % divisor == 0}
+    divisible = {atom: c // divisor for atom, c in index.terms if c % divisor == 0}
     rest = {atom: c for atom, c in index.terms if c % divisor != 0}
-    quotient = Index.make(index.constant // divisor, whole)
+    quotient = Index.make(index.constant // divisor, divisible)
     remainder = index.constant % divisor
     if not rest:
         return quotient
     common = math.gcd(divisor, *rest.values())
-    left = Index.make(remainder // common, {atom: c // common for atom, c in rest.items()})
+    undivided = Index.make(remainder // common, {atom: c // common for atom, c in rest.items()})
     divisor //= common
     if divisor == 1:
-        return quotient + left
-    if extents is not None and (decided := _decide(left, divisor, extents)) is not None:
-        return quotient + decided
-    if (nested := _nested(left, divisor, extents)) is not None:
+        return quotient + undivided
+    if (
+        extents is not None
+        and (simplified := _floordiv_by_ranges(undivided, divisor, extents)) is not None
+    ):
+        return quotient + simplified
+    if (nested := _nested(undivided, divisor, extents)) is not None:
         return quotient + nested
-    return quotient + Index(0, ((FloorDiv(left, divisor), 1),))
+    return quotient + Index(0, ((FloorDiv(undivided, divisor), 1),))
 
 
 def _nested(index: Index, divisor: int, extents: tuple[int, ...] | None) -> Index | None:
@@ -404,12 +409,15 @@ def _nested(index: Index, divisor: int, extents: tuple[int, ...] | None) -> Inde
     return _floordiv(inner, atom.divisor * divisor, extents)
 
 
-def _decide(index: Index, divisor: int, extents: tuple[int, ...]) -> Index | None:
-    """Use ranges: a constant quotient, or a low part that never carries."""
+def _floordiv_by_ranges(index: Index, divisor: int, extents: tuple[int, ...]) -> Index | None:
+    """Simplify floor(index / divisor) by ranges; None if they decide nothing.
+
+    The quotient may be constant, or part of the index may be too small to carry into it.
+    """
     low, high = range_of(index, extents)
     if low // divisor == high // divisor:
         return Index(low // divisor)
-    for step in _proper_divisors(divisor):
+    for step in _divisors_above_one(divisor):
         high_part = {a: c // step for a, c in index.terms if c % step == 0}
         low_part = Index.make(
             index.constant % step, {a: c for a, c in index.terms if c % step != 0}
@@ -424,8 +432,8 @@ def _decide(index: Index, divisor: int, extents: tuple[int, ...]) -> Index | Non
 
 
 @lru_cache(maxsize=4096)
-def _proper_divisors(number: int) -> tuple[int, ...]:
-    """Divisors g of `number` with 1 < g <= number, largest first."""
+def _divisors_above_one(number: int) -> tuple[int, ...]:
+    """Return the divisors of `number` other than 1, largest first."""
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
     return tuple(sorted({d for s in small for d in (s, number // s)} - {1}, reverse=True))
 

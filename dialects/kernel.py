@@ -97,8 +97,8 @@ class KernelOp(IRDLOperation):
 
     Block arguments have the operands' logical types: scopes do not depend on layouts.
 
-    `rows` says of which dims only the first rows are read: pairs of a dim of the result and the
-    number of the operand, an i64 without dims, that says how many. The others may be anything.
+    `rows` holds pairs: a dim of the result, and the index of the operand, a tensor<i64>, that gives
+    the number of its rows that are read. Further rows may hold anything.
     """
 
     # The properties in the text before the region.
@@ -136,11 +136,11 @@ class KernelOp(IRDLOperation):
 
     @property
     def rows_read(self) -> list[tuple[int, int]]:
-        """Each dim of which only the first rows are read, and the operand that says how many."""
+        """Pairs of a dim whose first rows alone are read, and the operand with their number."""
         if self.rows is None:
             return []
-        numbers = list(map(int, self.rows.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
-        return list(zip(numbers[::2], numbers[1::2], strict=True))
+        pairs = list(map(int, self.rows.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
+        return list(zip(pairs[::2], pairs[1::2], strict=True))
 
     def outer(self, argument: SSAValue) -> SSAValue:
         """The operand of a region argument."""
@@ -180,19 +180,19 @@ class KernelOp(IRDLOperation):
     def _verify_rows(self) -> None:
         if self.rows is not None and len(self.rows) % 2:
             raise VerifyException(f"{self.name}: `rows` holds pairs of a dim and an operand")
-        for dim, number in self.rows_read:
+        for dim, index in self.rows_read:
             if not 0 <= dim < len(self.type.get_shape()):
                 raise VerifyException(f"{self.name}: the result has no dim {dim}")
-            self._verify_count(number, f"rows of dim {dim}")
+            self._verify_count(index, f"rows of dim {dim}")
 
-    def _verify_count(self, number: int, counted: str) -> None:
-        """Raise unless an operand can say how many of something there are."""
-        if not 0 <= number < len(self.inputs):
-            raise VerifyException(f"{self.name}: there is no operand {number}")
-        found = self.inputs[number].type
+    def _verify_count(self, index: int, counted: str) -> None:
+        """Raise unless operand `index` is a tensor<i64>, which can count what `counted` names."""
+        if not 0 <= index < len(self.inputs):
+            raise VerifyException(f"{self.name}: there is no operand {index}")
+        found = self.inputs[index].type
         if found != TensorType(i64, []):
             raise VerifyException(
-                f"{self.name}: operand {number} says how many {counted} are read: "
+                f"{self.name}: operand {index} says how many {counted} are read: "
                 f"it is {found}, expected tensor<i64>"
             )
 
@@ -268,7 +268,7 @@ class ContractionKernelOp(KernelOp):
     Text without the attribute is read as if it had the one that the region gives.
     """
 
-    UNFIT: ClassVar[str]
+    FIRST_SCOPE_FAULT: ClassVar[str]
     contraction = opt_prop_def(ContractionAttr)
 
     def __init__(
@@ -336,7 +336,7 @@ class GemmOp(ContractionKernelOp):
     """A matrix product (first scope) and its epilogue, by a generated or library gemm."""
 
     name = "kernel.gemm"
-    UNFIT: ClassVar[str] = "not a sum of products of two reads"
+    FIRST_SCOPE_FAULT: ClassVar[str] = "not a sum of products of two reads"
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
@@ -349,7 +349,7 @@ class ConvOp(ContractionKernelOp):
     """A convolution (first scope) with constant weights, and its epilogue."""
 
     name = "kernel.conv"
-    UNFIT: ClassVar[str] = "not a convolution"
+    FIRST_SCOPE_FAULT: ClassVar[str] = "not a convolution"
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
@@ -368,9 +368,9 @@ class ConvOp(ContractionKernelOp):
 class AttentionOp(KernelOp):
     """Two matrix products and the ops between them, a few rows at a time: no scores are stored.
 
-    lowering/algebra_to_kernel/attention.py defines which scopes are allowed. `keys` is the number
-    of an operand that says how many keys count: the softmax takes -inf as the scores of the others,
-    and V is zeros there.
+    lowering/algebra_to_kernel/attention.py defines which scopes are allowed. `keys` is the index
+    of the operand, a tensor<i64>, that gives the number of keys read: the softmax takes -inf as the
+    scores of the others, and V counts as zeros there.
     """
 
     name = "kernel.attention"
@@ -400,8 +400,8 @@ class TiledProductOp(KernelOp):
 class ViewOp(IRDLOperation):
     """The same buffer under another type, which runs no code: a reshape, or a part of a tensor.
 
-    The layouts of both types say where in the buffer each element lies. Here %k is the columns 96
-    to 191 of %y:
+    The layouts of both types say where in the buffer each element lies. Here %k holds
+    columns 96 to 191 of %y:
 
         %k = kernel.view %y : tensor<74x288xf32>
                to tensor<74x96xf32, #kernel.layout<[0, 1], room [0, 96], [0, 96]>>

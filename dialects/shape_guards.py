@@ -36,10 +36,10 @@ SIZES = "isoform.sizes"
 
 
 def shape_env(op: Operation) -> ShapeEnv:
-    """The guards of the function around `op`, as an environment that takes no more.
+    """Return the guards of the function around `op`, as a frozen ShapeEnv.
 
     Raises:
-        UserError: the attributes are not what this file says.
+        UserError: the attribute is malformed.
     """
     function: Operation | None = op
     while function is not None and not isinstance(function, FuncOp):
@@ -49,8 +49,8 @@ def shape_env(op: Operation) -> ShapeEnv:
 
 
 @contextmanager
-def guards_known(module: ModuleOp) -> Generator[None]:
-    """Let extents that are computed in the `with` block use the guards of the module's function."""
+def assume_guards(module: ModuleOp) -> Generator[None]:
+    """Compute extents in the `with` block under the guards of the module's function."""
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     guarded = next((f for f in functions if GUARDS in f.attributes), None)
     if guarded is None:
@@ -68,19 +68,21 @@ def _env(guards: Attribute | None) -> ShapeEnv:
     if guards is None:
         return ShapeEnv(frozen=True)
     if not isinstance(guards, ArrayAttr) or not all(isinstance(g, StringAttr) for g in guards):
-        raise UserError(f"{GUARDS} is a list of texts", found=guards, hint='["n <= 512"]')
+        raise UserError(f"{GUARDS} must be a list of strings", found=guards, hint='["n <= 512"]')
     return ShapeEnv(guards={read_guard(g.data): "" for g in guards}, frozen=True)  # pyright: ignore
 
 
 def sizes_of(function: FuncOp) -> dict[str, int]:
-    """The example sizes. Raises UserError where they are no numbers."""
+    """Return the example sizes. Raises UserError if one is not a number."""
     found = function.attributes.get(SIZES)
     if found is None:
         return {}
     if not isinstance(found, DictionaryAttr) or not all(
         isinstance(n, IntegerAttr) for n in found.data.values()
     ):
-        raise UserError(f"{SIZES} is a number for each symbol", found=found, hint="{n = 16 : i64}")
+        raise UserError(
+            f"{SIZES} must give a number for each symbol", found=found, hint="{n = 16 : i64}"
+        )
     return {name: n.value.data for name, n in found.data.items()}  # pyright: ignore
 
 
@@ -103,10 +105,10 @@ def check_guards(function: FuncOp) -> None:
             if name not in known:
                 hint = did_you_mean(name, known) or f"they are {', '.join(known) or 'none'}"
                 text = guard_text(guard)
-                raise UserError(f"{GUARDS}: '{text}' is about no dim of an input", hint=hint)
+                raise UserError(f"{GUARDS}: '{text}' names no dim of an input", hint=hint)
 
 
-def note_env(function: FuncOp, env: ShapeEnv) -> None:
+def write_guards_and_sizes(function: FuncOp, env: ShapeEnv) -> None:
     """Write guards and sizes as the function's attributes."""
     from .extents import guard_text
 

@@ -80,12 +80,16 @@ def conv(
     return _scope([images, features, *out], [channels, *taps], *factors)
 
 
-def transposed(data: Sequence[int], features: int, taps: int, delta: bool) -> Scope:
-    """A 2-D transposed convolution of stride 2 and padding 1: as a gather, or with deltas."""
+def deconv(data: Sequence[int], features: int, taps: int, by_guards: bool) -> Scope:
+    """A 2-D transposed convolution of stride 2 and padding 1.
+
+    With `by_guards` it sums over all input positions, and guards select those that reach an output;
+    else each output gathers from floor-divided positions.
+    """
     images, channels, size, _ = data
     x, k = _tensor("X", *data), _tensor("K", channels, features, taps, taps)
     out = [images, features, *[(size - 1) * 2 - 2 + taps] * 2]
-    if delta:
+    if by_guards:
         n, f, h, w, c, i, j, r, s = iterators(9)
         guards = Guard(h + 1 - i * 2 - r, 1), Guard(w + 1 - j * 2 - s, 1)
         factors = Read(x, (n, c, i, j)), Read(k, (c, f, r, s)), *guards
@@ -105,33 +109,33 @@ def band(batch: int, rows: int, inner: int, width: int, dilation: int) -> Scope:
     return _scope([batch, rows, 2 * width + 1], [inner], *factors)
 
 
-def line(data: Sequence[int], features: int, taps: int, across: bool, name: str) -> Scope:
+def conv1d(data: Sequence[int], features: int, taps: int, across: bool, name: str) -> Scope:
     """A convolution with taps along the width (across) or along the height."""
     images, channels, height, width = data
     n, f, h, w, c, r = iterators(6)
     x, k = _tensor("X", *data), _tensor(name, features, channels, taps)
-    moved = r - (taps - 1) // 2
-    position = (h, w + moved) if across else (h + moved, w)
+    offset = r - (taps - 1) // 2
+    position = (h, w + offset) if across else (h + offset, w)
     factors = Read(x, (n, c, *position)), Read(k, (f, c, r))
     return _scope([images, features, height, width], [channels, taps], *factors)
 
 
-def lines(data: Sequence[int], features: Sequence[int], taps: int) -> Roots:
+def conv1d_pair(data: Sequence[int], features: Sequence[int], taps: int) -> Roots:
     """Two convolutions of one input, along the width and along the height."""
     first, second = features
-    return (line(data, first, taps, True, "K1"), line(data, second, taps, False, "K2"))
+    return (conv1d(data, first, taps, True, "K1"), conv1d(data, second, taps, False, "K2"))
 
 
 # --- goals --------------------------------------------------------------------------------------
 
 
-def _product(k: int, line_: int, name: str = "gemm") -> Goal:
+def _product(k: int, side: int, name: str = "gemm") -> Goal:
     """A matrix product of operands used in place, one side having this extent."""
 
     def goal(match: Match) -> bool:
         sides = {match.extent(match.groups["m"]), match.extent(match.groups["n"])}
-        right = match.kernel.name == name and all(match.direct)
-        return right and match.extent(match.groups["k"]) == k and line_ in sides
+        matches_goal = match.kernel.name == name and all(match.direct)
+        return matches_goal and match.extent(match.groups["k"]) == k and side in sides
 
     return goal
 
@@ -145,34 +149,34 @@ def _window(
         if match.kernel.name != "conv" or len(match.windows) != 2 or match.groups["batch"]:
             return False
         extents = match.contraction.extents
-        right = all(
+        matches_goal = all(
             (extents[w.inner], w.stride, abs(w.dilation)) == (taps, stride, dilation)
             for w in match.windows
         )
         cin, cout = match.extent(match.groups["k"]), match.extent(match.groups["n"])
-        return right and cin == channels and features in (None, cout)
+        return matches_goal and cin == channels and features in (None, cout)
 
     return goal
 
 
-def _layout(match: Match) -> bool:
+def _is_gemm_after_copies(match: Match) -> bool:
     return match.kernel.name == "gemm" and not all(match.direct)
 
 
-def _plain_band(match: Match) -> bool:
+def _is_undilated_band(match: Match) -> bool:
     return match.kernel.name == "band-matmul" and abs(match.windows[0].dilation) == 1
 
 
-def _grouped(match: Match) -> bool:
+def _is_grouped_conv(match: Match) -> bool:
     return match.kernel.name == "conv" and bool(match.groups["batch"])
 
 
-def _smaller(match: Match) -> bool:
+def _is_conv_of_one_window(match: Match) -> bool:
     taps = [match.contraction.extents[w.inner] for w in match.windows]
     return match.kernel.name == "conv" and len(taps) == 1 and not match.groups["batch"]
 
 
-def _batched(match: Match) -> bool:
+def _is_batched_gemm(match: Match) -> bool:
     return match.kernel.name == "batched-gemm"
 
 
@@ -187,11 +191,11 @@ def all_cases() -> tuple[Case, ...]:
     )  # fmt: skip
     gather = Case(
         "transposed-gather", "gemm + selective sum", 4, _product(448, 256 * 16),
-        (transposed((16, 448, 2, 2), 256, 4, False),), (transposed((2, 2, 3, 3), 2, 4, False),),
+        (deconv((16, 448, 2, 2), 256, 4, False),), (deconv((2, 2, 3, 3), 2, 4, False),),
     )  # fmt: skip
     delta = Case(
         "transposed-delta", "gemm + selective sum", 4, _product(448, 256 * 16),
-        (transposed((16, 448, 2, 2), 256, 4, True),), (transposed((2, 2, 3, 3), 2, 4, True),),
+        (deconv((16, 448, 2, 2), 256, 4, True),), (deconv((2, 2, 3, 3), 2, 4, True),),
     )  # fmt: skip
     dilated = Case(
         "conv3x3-dilated", "regular conv3x3", 4, _window(3, 512),
@@ -199,12 +203,12 @@ def all_cases() -> tuple[Case, ...]:
         (conv((1, 2, 7, 6), 2, (3, 3), dilation=2),),
     )  # fmt: skip
     g2bmm = Case(
-        "band-dilated", "plain band matmul", 4, _plain_band,
+        "band-dilated", "plain band matmul", 4, _is_undilated_band,
         (band(8, 10000, 64, 512, 4),), (band(2, 9, 3, 2, 2),),
     )  # fmt: skip
     gcn = Case(
         "gcn-lines", "one gemm, outputs stacked", 5, _product(512, 42 * 7),
-        lines((1, 512, 7, 7), (21, 21), 7), lines((1, 2, 4, 5), (3, 2), 3),
+        conv1d_pair((1, 512, 7, 7), (21, 21), 7), conv1d_pair((1, 2, 4, 5), (3, 2), 3),
     )  # fmt: skip
     strided = Case(
         "conv3x3-stride2", "conv2x2, stride 1, 4 times the channels", 4, _window(2, 256),
@@ -218,7 +222,7 @@ def all_cases() -> tuple[Case, ...]:
     )  # fmt: skip
     return (
         Case("conv3x3", "gemm + offset-reduce", 4, _product(512, 512 * 9), conv3, small3),
-        Case("conv3x3-im2col", "layout + gemm", 0, _layout, conv3, small3),
+        Case("conv3x3-im2col", "layout + gemm", 0, _is_gemm_after_copies, conv3, small3),
         conv5,
         gather,
         delta,
@@ -229,9 +233,9 @@ def all_cases() -> tuple[Case, ...]:
         stem,
         Case("conv1x1", "gemm", 0, _product(512, 512), (conv((1, 512, 7, 7), 512, (1, 1)),),
              (conv((1, 2, 5, 4), 2, (1, 1)),)),
-        Case("conv3x3-grouped", "group conv, input duplicated", 4, _grouped, conv3, small3),
-        Case("conv3x3-smaller", "conv with fewer taps", 0, _smaller, conv3, small3),
-        Case("conv3x3-batched", "batched matmul", 4, _batched, conv3, small3),
+        Case("conv3x3-grouped", "group conv, input duplicated", 4, _is_grouped_conv, conv3, small3),
+        Case("conv3x3-smaller", "conv with fewer taps", 0, _is_conv_of_one_window, conv3, small3),
+        Case("conv3x3-batched", "batched matmul", 4, _is_batched_gemm, conv3, small3),
     )  # fmt: skip
 
 

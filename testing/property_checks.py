@@ -1,8 +1,8 @@
 """Check properties and facts by execution: on every small shape, in exact arithmetic.
 
-A property that says `everywhere` must hold wherever its condition does: both sides are the same
-tensor, or both are undefined. One that holds `where the left side makes sense` is checked only
-there. A fact is checked wherever its op is defined. This keeps the axioms consistent: the small
+A property's `rule.source` is its mode. In every mode the sides must be equal if the condition holds
+and the left side is defined. Unless the mode is `DEFINED`, the right side must be undefined if the
+left side is. A fact is checked if its op is defined. This keeps the axioms consistent: the small
 tensors, with one value for "undefined", are a model of all of them.
 """
 
@@ -47,24 +47,24 @@ class PropertyVerdict:
     wrong: Bindings | None
 
 
-def validate(rule: Rule, count: int = 60, seed: int = 0) -> PropertyVerdict:
+def check_property(rule: Rule, count: int = 60, seed: int = 0) -> PropertyVerdict:
     """Execute a property on instances of its left and of its right side."""
-    good, wrong = 0, None
+    equal_instances, wrong = 0, None
     for bindings in _instances(rule, count, seed):
         if not holds(rule.where, bindings):
             continue
         found = outcome(rule, bindings)
-        makes_sense = found.left is not None
-        if makes_sense and found.equal:
-            good += 1
-        elif makes_sense and (found.right != found.left or not _too_large(rule, bindings)):
+        is_defined = found.left is not None
+        if is_defined and found.equal:
+            equal_instances += 1
+        elif is_defined and (found.right != found.left or not _left_is_undefined(rule, bindings)):
             wrong = wrong or bindings
     if rule.source != DEFINED:
         wrong = wrong or _only_right(rule, count, seed)
-    return PropertyVerdict(rule, good, wrong)
+    return PropertyVerdict(rule, equal_instances, wrong)
 
 
-def _too_large(rule: Rule, bindings: Bindings) -> bool:
+def _left_is_undefined(rule: Rule, bindings: Bindings) -> bool:
     return outcome(rule, bindings).left is None
 
 
@@ -79,7 +79,7 @@ def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
 
 
 def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
-    """An instance on which the right side is defined and the left is not."""
+    """Return an instance on which the right side is defined and the left is not, or None."""
     back = Rule("", rule.right, rule.left, ())
     if {*attribute_names(rule.left)} != {*attribute_names(rule.right)}:
         return None  # a right side with computed attributes binds nothing to try
@@ -97,7 +97,7 @@ def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
 
 
 def wrong_facts(rules: Sequence[Rule] | None = None, count: int = 20, seed: int = 0) -> list[str]:
-    """Facts that some op of some instance of a property violates."""
+    """Return the facts that an op of some instance of a property violates."""
     wrong = dict[str, None]()
     for rule in properties() if rules is None else rules:
         for bindings in _instances(rule, count, seed):
@@ -138,7 +138,7 @@ def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
     return {name: dict(given).get(name, defaults.get(name)) for name in attributes_of(node.op)}
 
 
-def follows(rule: Rule, given: Sequence[Rule], steps: int = STEPS) -> bool:
+def is_implied(rule: Rule, given: Sequence[Rule], steps: int = STEPS) -> bool:
     """Whether z3 proves a property from the others."""
     rest = [other for other in given if other is not rule]
     return proved_by_z3(replace(rule, source=""), rest, steps)

@@ -141,7 +141,7 @@ def open_peers(
     opened = OpenedPeers()
     for spec in names:
         name, _, file = spec.partition(":")
-        given = model.other(Path(file)) if file else model
+        given = model.with_file(Path(file)) if file else model
         try:
             opened.peers.append(replace(PEERS[name](given, threads, feeds), name=spec))
         except ImportError:

@@ -19,7 +19,7 @@ class PrintIr:
     """Prints a module on stderr before and after the chosen passes, or into a folder of files.
 
     Args:
-        arguments: the parsed flags of `add_printing_flags`.
+        arguments: the parsed `--print-ir-*` flags of isoform-opt (opt_arguments.py).
         passes: the pipeline; a name that is not in it is an error.
 
     Raises:
@@ -28,12 +28,12 @@ class PrintIr:
 
     def __init__(self, arguments: Namespace, passes: tuple[ModulePass, ...]) -> None:
         names = [p.name for p in passes]
-        self.before_names = _chosen(
+        self.before_names = _listed(
             "--print-ir-before", arguments.print_ir_before, arguments.print_ir_before_all, names
         )
         self.changed_only: bool = arguments.print_ir_after_change
         every = arguments.print_ir_after_all or (self.changed_only and not arguments.print_ir_after)
-        self.after_names = _chosen("--print-ir-after", arguments.print_ir_after, every, names)
+        self.after_names = _listed("--print-ir-after", arguments.print_ir_after, every, names)
         self.on_failure: bool = arguments.print_ir_after_failure
         self.between: bool = arguments.print_between_passes
         self.last = passes[-1] if passes else None
@@ -75,11 +75,11 @@ class PrintIr:
         self.number += 1
 
 
-def _chosen(flag: str, text: str, every: bool, names: list[str]) -> frozenset[str]:
-    """The names that a flag lists; all of them with `every`."""
-    wanted = [name.strip() for name in text.split(",") if name.strip()]
-    for name in wanted:
+def _listed(flag: str, text: str, every: bool, names: list[str]) -> frozenset[str]:
+    """Return the names that a flag lists; all of them with `every`."""
+    listed = [name.strip() for name in text.split(",") if name.strip()]
+    for name in listed:
         if name not in names:
             hint = did_you_mean(name, names) or f"they are {', '.join(names) or 'none'}"
-            raise UsageError(f"no pass '{name}' runs", where=flag, hint=hint)
-    return frozenset(names if every else wanted)
+            raise UsageError(f"the pipeline has no pass '{name}'", where=flag, hint=hint)
+    return frozenset(names if every else listed)

@@ -22,13 +22,13 @@ from ...lowering.onnx_to_graph.loading import load_model
 from ...lowering.onnx_to_graph.shape_binding import declared_dims
 from ..zoo.originals import Original, original_of, write_original
 
-OWN = "the file itself"
-OURS = "exported by isoform"
+USERS_FILE = "the file itself"
+EXPORTED = "exported by isoform"
 
 
 @dataclass(frozen=True)
 class PeerModel:
-    """A file, its origin, and the program that isoform makes of it.
+    """A model file, its origin, and the program that isoform makes of it.
 
     Attributes:
         original: the library that has the model, for runtimes that take no file.
@@ -39,11 +39,11 @@ class PeerModel:
     program: Program
     original: Original | None = None
 
-    def other(self, path: Path) -> PeerModel:
+    def with_file(self, path: Path) -> PeerModel:
         """Another file with the same inputs and outputs, run in its place."""
         if not path.is_file():
             raise UserError("no such file", where=str(path))
-        return PeerModel(path, f"{path.name}, {OWN}", self.program)
+        return PeerModel(path, f"{path.name}, {USERS_FILE}", self.program)
 
     @cached_property
     def graph(self) -> onnx.GraphProto:
@@ -54,20 +54,20 @@ class PeerModel:
             raise UserError("this is not an ONNX model", where=str(self.path)) from error
 
     @cached_property
-    def free_dims(self) -> dict[str, int]:
-        """The sizes of the named dims."""
-        found: dict[str, int] = {}
+    def named_dim_sizes(self) -> dict[str, int]:
+        """The size that isoform uses for each named dim of the inputs."""
+        sizes_by_name: dict[str, int] = {}
         for entry in self.graph.input:
             type_ = self.program.inputs.get(entry.name)
             sizes = () if type_ is None else type_.get_shape()
             for dim, size in zip(declared_dims(entry) or (), sizes, strict=False):
                 if isinstance(dim, str):
-                    found[dim] = size
-        return found
+                    sizes_by_name[dim] = size
+        return sizes_by_name
 
     @cached_property
-    def has_open_dims(self) -> bool:
-        """Whether an input has a dim without a size."""
+    def has_dims_without_size(self) -> bool:
+        """Whether the file leaves the size of some input dim open: named or absent."""
         return any(
             not dim.HasField("dim_value")
             for entry in self.graph.input
@@ -87,7 +87,7 @@ def peer_model(program: Program, name: str | Path | None = None) -> Generator[Pe
     """
     path = None if name is None else Path(name)
     if path is not None and path.suffix.lower() == ".onnx" and path.exists():
-        yield PeerModel(path, f"{path.name}, {OWN}", program)
+        yield PeerModel(path, f"{path.name}, {USERS_FILE}", program)
         return
     with TemporaryDirectory(prefix="isoform-") as folder:
         written = Path(folder) / "model.onnx"
@@ -99,7 +99,7 @@ def peer_model(program: Program, name: str | Path | None = None) -> Generator[Pe
         from ...lowering.graph_to_onnx.exporter import export_onnx
 
         export_onnx(program, written)
-        yield PeerModel(written, OURS, program)
+        yield PeerModel(written, EXPORTED, program)
 
 
-__all__ = ["OURS", "OWN", "PeerModel", "peer_model"]
+__all__ = ["EXPORTED", "USERS_FILE", "PeerModel", "peer_model"]

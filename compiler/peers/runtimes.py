@@ -57,12 +57,12 @@ def onnxruntime_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array])
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
-    for name, size in model.free_dims.items():
+    for name, size in model.named_dim_sizes.items():
         options.add_free_dimension_override_by_name(name, size)
     providers = ["CPUExecutionProvider"]
     session = _refusing("onnxruntime", ort.InferenceSession, str(model.path), options, providers)
     named, wanted = dict(feeds), _own_outputs(model.program)
-    bound = ", ".join(f"{name} = {size}" for name, size in sorted(model.free_dims.items()))
+    bound = ", ".join(f"{name} = {size}" for name, size in sorted(model.named_dim_sizes.items()))
     settings = "ORT_ENABLE_ALL" + (f", {bound}" if bound else "")
     run = partial(session.run, wanted, named)
     return Peer("onnxruntime", ort.__version__, run, model.label, settings)
@@ -79,7 +79,7 @@ def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) ->
 
     core, program = openvino.Core(), model.program
     read = _refusing("openvino", core.read_model, str(model.path))
-    if model.has_open_dims:
+    if model.has_dims_without_size:
         shapes = {name: list(type_.get_shape()) for name, type_ in program.inputs.items()}
         _refusing("openvino", read.reshape, shapes)
     config: dict[str, Any] = {

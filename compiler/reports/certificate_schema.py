@@ -9,7 +9,7 @@ from ...passes.equivalence.verdict import ORDER
 FORMAT, VERSION = "isoform-certificate", 1
 # How a rule is known to hold (docs/trust.md). "verdict": nothing is claimed for the rule alone; the
 # comparison of the two programs is the evidence. That comparison uses no rule's proof. "measured":
-# a precision was lowered, which keeps nothing equal.
+# the precision of products was lowered; the programs are not equal, their difference is measured.
 PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict", "measured"]
 
 
@@ -50,14 +50,14 @@ _DIFFERENCE = _object(
     witness={"type": "boolean"},
     seed=_COUNT,
     scale={"type": "number"},  # of the drawn inputs that show it
-    inside=_TEXT,  # the value where the difference begins, if that is not the output
+    inside=_TEXT,  # the first value that differs, if it is not the output
 )
 _VERDICT = _object(
     kind=_KIND,
     error_bound=_NUMBER,
     seed=_COUNT,
     primes=_list(_COUNT),
-    lanes=_COUNT,
+    lanes=_COUNT,  # primes of the field check, used at once
     methods={"type": "object"},  # how many proofs used each; per output: the names of those used
     outputs=_list(
         _object(name=_TEXT, kind=_KIND, methods=_list(_TEXT), error_bound=_NUMBER, reason=_TEXT)
@@ -75,8 +75,8 @@ PRECISION = _object(
     error=_NUMBER,
     seeds=_list(_COUNT),
     passes=_TEXT,
-    lowered=_LOWERED,
-    kept=_LOWERED,
+    lowered=_LOWERED,  # products computed in the lower precision
+    kept=_LOWERED,  # products left as they were
 )
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -96,7 +96,7 @@ SCHEMA: dict[str, Any] = {
             versions={"type": "object"},
         ),
         body_sha256=_SHA256,
-        # Not part of the hash: when and how long.
+        # Not part of the hash: the date, and the seconds that the comparison took.
         made={"type": "object", "properties": {"seconds": _NUMBER}},
     ),
 }

@@ -30,7 +30,7 @@ from ...passes.cost.costs import Costs
 from ...passes.search_result import Limits, Measure, SearchResult
 
 PACKAGE = __name__.rpartition(".compiler")[0]
-EVERY = "optimize"
+DEFAULT_SEARCHES = "optimize"
 
 Search: TypeAlias = Callable[[Program, Costs, Limits, Measure | None], SearchResult]
 
@@ -43,7 +43,7 @@ class Strategy:
         level: the lowest level of its results. A search of a lower level is skipped where the
             result must stay above it; a graph search needs a graph-level program.
         share: of the budget, relative to the shares of the other searches.
-        floats: the most that its rewrites do to floats. It leaves out by itself what
+        floats: how much its rewrites may change floats. The search itself leaves out rewrites that
             `Limits.floats` does not allow.
         by_default: whether it is part of `optimize`, or runs only when named.
         where_modelled: whether it is part of `optimize` where the model decides.
@@ -59,7 +59,7 @@ class Strategy:
 
 
 def plain(reference: str) -> Search:
-    """A `search(program, costs, limits)`, loaded when it runs."""
+    """Return a search that loads `search(program, costs, limits)` when it runs."""
 
     def search(
         program: Program, costs: Costs, limits: Limits, measure: Measure | None
@@ -70,7 +70,7 @@ def plain(reference: str) -> Search:
 
 
 def measuring(reference: str) -> Search:
-    """A `search(program, costs, limits, measure)`, loaded when it runs."""
+    """Return a search that loads `search(program, costs, limits, measure)` when it runs."""
 
     def search(
         program: Program, costs: Costs, limits: Limits, measure: Measure | None
@@ -87,13 +87,17 @@ def _load(reference: str) -> Any:
 
 # In the order they run: those of the graph level first, since the others leave it.
 STRATEGIES: tuple[Strategy, ...] = (
-    # The laws end early, and what they leave goes to the others; on a busy machine they need it.
+    # Saturation usually stops early, and the budget it leaves goes to later searches; on a busy
+    # machine it needs this share.
     Strategy("saturate", "graph", 2.0, plain("passes.saturation.strategy:search"), ROUNDING),
-    # Not where programs are measured: on no zoo model did it find one that costs the cpu less than
-    # saturation's, and it takes longer where nothing gains (docs/commands.md has the table).
+    # Left out if programs are measured: on no zoo model did it find a faster program for the cpu
+    # than saturation did, and it takes longer if there is none (docs/commands.md has the table).
     Strategy(
-        *("substitute", "graph", 1.0),
-        *(plain("passes.substitution.strategy:search"), ROUNDING),
+        name="substitute",
+        level="graph",
+        share=1.0,
+        search=plain("passes.substitution.strategy:search"),
+        floats=ROUNDING,
         by_default=False,
     ),
     Strategy("derive", "algebra", 2.0, measuring("passes.derivation.propose:search"), GUARDED),
@@ -109,10 +113,10 @@ def adding_strategies(added: Sequence[Strategy]) -> Generator[None]:
     """Add the searches of a plug-in in the block.
 
     Raises:
-        UserError: a name is taken.
+        UserError: a strategy of that name exists.
     """
     for strategy in added:
-        if strategy.name in (EVERY, *(s.name for s in known_strategies())):
+        if strategy.name in (DEFAULT_SEARCHES, *(s.name for s in known_strategies())):
             raise UserError(f"there is already a strategy '{strategy.name}'")
     token = _ADDED.set((*_ADDED.get(), *added))
     try:
@@ -122,12 +126,12 @@ def adding_strategies(added: Sequence[Strategy]) -> Generator[None]:
 
 
 def known_strategies() -> tuple[Strategy, ...]:
-    """Ours and those of plug-ins in use; those of the graph level first, since others leave it."""
+    """Return the strategies here and of plug-ins in use, those of the graph level first."""
     return tuple(sorted((*STRATEGIES, *_ADDED.get()), key=lambda s: s.level != "graph"))
 
 
 def is_added(strategy: Strategy) -> bool:
-    """Whether a plug-in has it: what it finds is not trusted."""
+    """Whether the strategy comes from a plug-in, so that its results are not trusted."""
     return strategy in _ADDED.get()
 
 
@@ -135,8 +139,8 @@ def chosen(name: str, level: str, measured: bool = True) -> tuple[Strategy, ...]
     """The strategies that names select, limited to those that keep a program at `level`.
 
     Args:
-        name: of one, of several with commas between them, or `optimize`: those by default. They
-            run in the order of `STRATEGIES`.
+        name: one name, several with commas between them, or `optimize` for those that run by
+            default. They run in the order of `STRATEGIES`.
         measured: whether programs are measured, or the model decides.
 
     Raises:
@@ -146,14 +150,16 @@ def chosen(name: str, level: str, measured: bool = True) -> tuple[Strategy, ...]
     known = tuple(s.name for s in strategies)
     names = [part.strip() for part in name.split(",")]
     for part in names:
-        if part != EVERY and part not in known:
-            _refuse(part, (EVERY, *known))
-    every = [s for s in strategies if (s.by_default if measured else s.where_modelled)]
-    found = tuple(s for s in strategies if s.name in names or (EVERY in names and s in every))
+        if part != DEFAULT_SEARCHES and part not in known:
+            _refuse(part, (DEFAULT_SEARCHES, *known))
+    by_default = [s for s in strategies if (s.by_default if measured else s.where_modelled)]
+    found = tuple(
+        s for s in strategies if s.name in names or (DEFAULT_SEARCHES in names and s in by_default)
+    )
     return tuple(s for s in found if level != "graph" or s.level == "graph")
 
 
 def _refuse(name: str, known: Sequence[str]) -> None:
-    """Raises UserError."""
+    """Raise the UserError of an unknown strategy."""
     hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
     raise UserError(f"unknown strategy '{name}'", where="--strategy", hint=hint)

@@ -14,7 +14,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from ...dialects.errors import UserError, one_line, say
 from ...dialects.program import Program
-from ...dialects.shape_guards import note_env, shape_env
+from ...dialects.shape_guards import shape_env, write_guards_and_sizes
 from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights
 from ...lowering.aten_to_graph.aten import DType
@@ -110,7 +110,7 @@ class DynamicExport(Program):
             say(f"{self.source or 'forward'}: converted for each shape ({one_line(str(error))})")
             self._needs_numbers = True
             return None
-        note_env(found.main, symbols.env)
+        write_guards_and_sizes(found.main, symbols.env)
         self._symbolic.append(found)
         return found
 

@@ -16,7 +16,7 @@ from ...dialects.dims_attr import DimsAttr
 from ...dialects.errors import UserError
 from ...dialects.extents import ShapeEnv
 from ...dialects.program import Program, pipeline_of
-from ...dialects.shape_guards import note_env, symbols_of
+from ...dialects.shape_guards import symbols_of, write_guards_and_sizes
 from ...dialects.types import Array
 from ...lowering.aten_to_graph.convert import convert_node
 from ..frontends.program_file import save_mlir
@@ -170,7 +170,7 @@ def _by_size(program: Program, symbols: Symbols, options: BackendOptions) -> Ses
         raise UserError("a size that is no input's")
     guards = {g: place for g, place in symbols.env.guards.items() if known.issuperset(g.symbols)}
     sizes = {name: n for name, n in symbols.env.sizes.items() if name in known}
-    note_env(program.main, ShapeEnv(sizes, guards))
+    write_guards_and_sizes(program.main, ShapeEnv(sizes, guards))
     found = SymbolicProgram(program, (improve,))
     chosen = CpuOptions(torch.get_num_threads(), options.effort, options.tolerance)
     return DynamicSession(found, lambda one: Session(one, compile_cpu(one, chosen)))

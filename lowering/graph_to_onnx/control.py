@@ -1,9 +1,10 @@
 """Write loops and branches as ONNX's Scan, Loop and If.
 
-A subgraph may read what is outside it, so captured values keep their outer names. A loop that
-`trips` alone ends and that scans a tensor is a Scan, if it does not read the iteration's number; in
-a Loop rows of scanned tensors are gathered by that number. What a body yields goes through an
-Identity: ONNX wants distinct outputs that are not inputs.
+A subgraph may read values defined outside it, so captured values keep their outer names. A loop
+becomes a Scan if it scans a tensor, its number of iterations is the constant `trips`, and its body
+does not read the iteration's number. Every other loop becomes a Loop, which gathers rows of scanned
+tensors by that number. Each value that a body yields goes through an Identity: ONNX requires
+distinct outputs that are not inputs.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .nodes import NodeWriter
 
 
 def inner_ops(ops: Sequence[Operation]) -> list[Operation]:
-    """The ops of the bodies of loops and branches, and of those inside them."""
+    """Return the ops in the bodies of loops and branches, nested ones included."""
     found: list[Operation] = []
     for op in ops:
         if isinstance(op, ControlOp):
@@ -51,16 +52,21 @@ def write_control(writer: NodeWriter, op: ControlOp) -> None:
 
 
 def _is_scan(op: LoopOp) -> bool:
-    decided = op.count is not None or op.start is not None or op.is_conditional
-    return bool(op.scanned) and not decided and op.body.block.args[0].first_use is None
+    unread = op.body.block.args[0].first_use is None
+    return bool(op.scanned) and not _may_end_early(op) and unread
+
+
+def _may_end_early(op: LoopOp) -> bool:
+    """Whether data decides how many iterations run."""
+    return op.count is not None or op.start is not None or op.is_conditional
 
 
 def _write_scan(writer: NodeWriter, op: LoopOp) -> None:
     operands = [writer.name(v) for v in (*op.carried, *op.scanned)]
-    own = op.body.block.args[1 : 1 + len(operands)]
+    row_arguments = op.body.block.args[1 : 1 + len(operands)]
     outer = [writer.name(v) for v in op.captured]
     writer.names |= dict(zip(op.body.block.args[1 + len(operands) :], outer, strict=True))
-    inputs = [_info(writer.name(v), v) for v in own]
+    inputs = [_info(writer.name(v), v) for v in row_arguments]
     body = _graph(writer, "body", op.body, inputs, [])
     back = [int(op.is_backward(k)) for k in range(len(op.scanned) + len(op.stacked))]
     writer.emit(
@@ -85,42 +91,44 @@ def _write_loop(writer: NodeWriter, op: LoopOp) -> None:
     body = _loop_body(writer, op, outer)
     results = [writer.name(r) for r in op.outputs]
     backward = [k for k in range(len(op.stacked)) if op.is_backward(len(op.scanned) + k)]
-    decided = op.count is not None or op.start is not None or op.is_conditional
-    moved = range(len(op.stacked)) if decided else backward
-    made = [
-        writer.fresh(f"{name}_as_run") if k - len(carried) in moved else name
+    may_end_early = _may_end_early(op)
+    renamed = range(len(op.stacked)) if may_end_early else backward
+    loop_results = [
+        writer.fresh(f"{name}_as_run") if k - len(carried) in renamed else name
         for k, name in enumerate(results)
     ]
-    writer.emit("Loop", [count, start, *carried], made, body=body)
-    if decided:
-        for k, value in enumerate(op.stacked):  # ONNX has as many rows as there are iterations
-            _lengthen(writer, made[len(carried) + k], results[len(carried) + k], value)
+    writer.emit("Loop", [count, start, *carried], loop_results, body=body)
+    if may_end_early:
+        for k, value in enumerate(op.stacked):  # a Loop stacks one row for each iteration that ran
+            _pad_rows(writer, loop_results[len(carried) + k], results[len(carried) + k], value)
     for k in backward:
-        ends = [writer.integers([n], "reverse") for n in (-1, np.iinfo(np.int64).min, 0, -1)]
-        number = len(carried) + k
-        writer.emit("Slice", [made[number], *ends], [results[number]])
+        slice_inputs = [
+            writer.integers([n], "reverse") for n in (-1, np.iinfo(np.int64).min, 0, -1)
+        ]
+        result = len(carried) + k
+        writer.emit("Slice", [loop_results[result], *slice_inputs], [results[result]])
 
 
-def _lengthen(writer: NodeWriter, name: str, result: str, value: SSAValue) -> None:
-    """Rows up to the number that the type has; zeros behind those there are."""
+def _pad_rows(writer: NodeWriter, name: str, result: str, value: SSAValue) -> None:
+    """Pad the stacked rows with zeros to as many as the value's type has."""
     type_ = tensor_type(value)
     zero = to_proto(np.zeros(1, to_numpy(type_.element_type)), "")
     shape = writer.integers(type_.get_shape(), "shape")
     zeros = writer.emit("ConstantOfShape", [shape], value=zero)
     joined = writer.emit("Concat", [name, zeros], axis=0)
-    ends = [writer.integers([n], "rows") for n in (0, type_.get_shape()[0], 0, 1)]
-    writer.emit("Slice", [joined, *ends], [result])
+    slice_inputs = [writer.integers([n], "rows") for n in (0, type_.get_shape()[0], 0, 1)]
+    writer.emit("Slice", [joined, *slice_inputs], [result])
 
 
 def _loop_body(writer: NodeWriter, op: LoopOp, outer: Sequence[str]) -> onnx.GraphProto:
-    """The body, whose rows are gathered from the scanned tensors' outer names."""
+    """Write the body; it gathers its rows from the scanned tensors, by their outer names."""
     step, *arguments = op.body.block.args
     carried, rest = arguments[: len(op.carried)], arguments[len(op.carried) :]
-    going = writer.fresh("going")
+    condition = writer.fresh("going")
     writer.names |= dict(zip(rest, outer, strict=True))
     inputs = [
         helper.make_tensor_value_info(writer.name(step), TensorProto.INT64, []),
-        helper.make_tensor_value_info(going, TensorProto.BOOL, []),
+        helper.make_tensor_value_info(condition, TensorProto.BOOL, []),
         *(_info(writer.name(v), v) for v in carried),
     ]
     before, writer.nodes = writer.nodes, []
@@ -132,8 +140,8 @@ def _loop_body(writer: NodeWriter, op: LoopOp, outer: Sequence[str]) -> onnx.Gra
             place = writer.emit("Sub", [last, place])
         writer.names[row] = writer.emit("Gather", [name, place], axis=0)
     rows, writer.nodes = writer.nodes, before
-    first = [] if op.is_conditional else [going]
-    body = _graph(writer, "body", op.body, inputs, first)
+    conditions = [] if op.is_conditional else [condition]
+    body = _graph(writer, "body", op.body, inputs, conditions)
     own_nodes = list(body.node)
     del body.node[:]
     body.node.extend([*rows, *own_nodes])
@@ -145,9 +153,9 @@ def _graph(
     name: str,
     region: Region,
     inputs: Sequence[onnx.ValueInfoProto],
-    first: Sequence[str],
+    conditions: Sequence[str],
 ) -> onnx.GraphProto:
-    """A subgraph with the body's ops; conditions in `first` are its first outputs."""
+    """Write the body's ops as a subgraph, whose first outputs are the `conditions`."""
     before, reshapes = writer.nodes, dict(writer.reshapes)
     writer.nodes = []
     for op in region.block.ops:
@@ -155,7 +163,7 @@ def _graph(
     last = region.block.last_op
     assert last is not None
     outputs: list[onnx.ValueInfoProto] = []
-    for condition in first:
+    for condition in conditions:
         copy = writer.emit("Identity", [condition])
         outputs.append(helper.make_tensor_value_info(copy, TensorProto.BOOL, []))
     for value in last.operands:

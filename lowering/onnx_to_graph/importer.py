@@ -23,7 +23,7 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.errors import ElementError, UserError
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
-from ...dialects.shape_guards import note_env
+from ...dialects.shape_guards import write_guards_and_sizes
 from ...dialects.types import Array, element_of, is_float, is_unsigned
 from . import (
     bounded,
@@ -200,7 +200,7 @@ class Importer:
         bound = symbolic_shapes(inputs, shapes, examples, self.shape_env)
         with self.shape_env.active():
             program = self._program(inputs, bound)
-        note_env(program.main, self.shape_env)
+        write_guards_and_sizes(program.main, self.shape_env)
         return program
 
     def _program(

@@ -112,7 +112,9 @@ class DerivationProposer(Proposer):
             return None
         members, baselines = self.search.members(sub), self.search.baselines
         least = baselines.least_seconds(sum(least_of_scope(one.root) for one in members))
-        return self.search.idle("nothing derived", sub, sum(map(baselines.known, members)), least)
+        return self.search.idle(
+            "nothing derived", sub, sum(map(baselines.known_seconds, members)), least
+        )
 
     def least(self, sub: Subprogram) -> float:
         """The time of its fewest operations at the machine's peak."""

@@ -1,4 +1,4 @@
-"""Where rule sets come from: shipped by name, or a user's file."""
+"""Load rule sets: those of the package by name, others from a user's file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ EGGLOG = ".egg"
 PROVED = ("proved-by-z3", "proved-by-e-graph")
 CHECKED = (*PROVED, "checked-only")
 ACCEPTED = {"default": PROVED, "laws": CHECKED, "expansive": CHECKED}
-"""The proofs that searches ask of a shipped set's rules.
+"""Which proofs a search accepts for the rules of each set of the package.
 
-A generated rule that no prover knows is a coincidence more often than a law of use, and is left
-out; laws are written by hand, and checked exactly on many shapes where no prover has words.
+Of generated rules it accepts only proved ones: a generated rule without a proof usually holds by
+coincidence on the shapes tried. Laws are written by hand; where no prover can state one, the exact
+check on many shapes is accepted.
 """
 
 
@@ -30,7 +31,8 @@ def rules_named(name_or_path: str) -> tuple[Rule, ...]:
     """The rules of a set that ships, or of a user's file: `default` (generated), `laws` (written),
     `expansive` (laws by which programs grow).
 
-    Of a shipped set those are given whose proof is `ACCEPTED`; of a file all but refuted ones.
+    Of a set of the package, rules with an `ACCEPTED` proof are returned; of a file, all but refuted
+    ones.
 
     Raises:
         UserError: there is no such set, or the file is broken.
@@ -81,46 +83,47 @@ def read_graph_rules(path: str | Path) -> tuple[Rule, ...]:
     return rules
 
 
-def verified_rules(path: str | Path, allow_unproved: bool, flag: str) -> tuple[Rule, ...]:
+def verified_rules(path: str | Path, allow_unproved: bool, hint: str) -> tuple[Rule, ...]:
     """A user's rules, each with the verdict found now, whatever the file says of its proof.
 
     Args:
         allow_unproved: take rules that the exact check passes and no prover proves.
-        flag: what the user has to give to allow them, for messages.
+        hint: of the error for a rule that is not proved: how to allow such rules.
 
     Raises:
-        UserError: a rule is refuted, or not proved and not allowed, or has a shipped rule's name.
+        UserError: a rule is refuted, is neither proved nor allowed, or has the name of a
+            rule of the package.
     """
     from .prove.verdicts import verify_rule
 
-    taken = {rule.name for name in shipped_names() for rule in shipped(name)}
-    found = tuple(verify_rule(rule).rule for rule in read_graph_rules(path))
-    for rule in found:
-        if rule.name in taken:
-            message = f"a rule that ships is called '{rule.name}', too"
+    used_names = {rule.name for name in shipped_names() for rule in shipped(name)}
+    verified = tuple(verify_rule(rule).rule for rule in read_graph_rules(path))
+    for rule in verified:
+        if rule.name in used_names:
+            message = f"a rule of the package has the name '{rule.name}'"
             raise UserError(message, where=str(path), hint="give yours another name")
         if rule.proof == "refuted":
             raise UserError(f"rule '{rule.name}' does not hold", where=str(path))
         if rule.proof not in PROVED and not allow_unproved:
-            raise UserError(f"rule '{rule.name}' is not proved", where=str(path), hint=flag)
-    return found
+            raise UserError(f"rule '{rule.name}' is not proved", where=str(path), hint=hint)
+    return verified
 
 
 @cache
 def shipped(name: str) -> tuple[Rule, ...]:
-    """Every rule of a set of the package."""
+    """Return every rule of a set of the package."""
     return parse_rules(_folder().joinpath(name + SUFFIX).read_text(), name + SUFFIX)
 
 
 @cache
 def shipped_names() -> tuple[str, ...]:
     """Names of the sets of the package."""
-    found = (entry.name for entry in _folder().iterdir())
-    return tuple(sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX)))
+    names = (entry.name for entry in _folder().iterdir())
+    return tuple(sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)))
 
 
 def reported_proof(rule: Rule) -> ReportedProof:
-    """What a report says of a rule's proof."""
+    """Return the name by which reports state a rule's proof."""
     proof = rule.proof
     return proof if proof == "proved-by-z3" or proof == "proved-by-e-graph" else "checked"
 

@@ -11,7 +11,7 @@ from ..work_clock import now as clock
 from .cycles import Cycles
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
-from .ilp import CyclicComponent, loops_of, solve
+from .ilp import CyclicComponent, cyclic_components, solve
 from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
 Method: TypeAlias = Literal["tree", "dag", "ilp"]
@@ -78,12 +78,12 @@ def extract(
         return _done(whole, best, 1.0, False, begun)
     if cycles == "in-ilp":
         best = _searched(whole, best, until, False)
-        return _solved(whole, best, until, loops_of(whole), mebibytes, begun)
+        return _solved(whole, best, until, cyclic_components(whole), mebibytes, begun)
     filtered = without_cycles(whole, best)
     best = _searched(filtered, moved(best, whole, filtered), until, True)
     if filtered.size() == whole.size():
         return _solved(filtered, best, until, (), mebibytes, begun)
-    loops, best = loops_of(whole), {**greedy_tree(whole), **moved(best, filtered, whole)}
+    loops, best = cyclic_components(whole), {**greedy_tree(whole), **moved(best, filtered, whole)}
     if any(loop.cycles is None for loop in loops):
         best = _around(whole, best, until, mebibytes)
     return _solved(whole, best, until, loops, mebibytes, begun)

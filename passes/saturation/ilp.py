@@ -5,11 +5,10 @@
           sum of x_n over the e-nodes of a class with operand d  <=  y_d       (0 <= y <= 1)
 
 x is 0 or 1. One constraint for all e-nodes of a class that share an operand is tighter than one for
-each. If cycles were filtered nothing more is needed, and each part of the problem (parts.py) is a
-program of its own. Else they are forbidden in each strongly
-connected component by itself: one row a cycle where they are few, else by TENSAT's ordering
-variables t: t_c >= t_d + 1 - M (1 - x_n), M being the component's size. The cost of what comes back
-is always recomputed.
+each. If the e-graph has no cycles, each part of the problem (parts.py) is solved by itself.
+Otherwise further rows forbid the cycles of each strongly connected component: a row for each cycle
+if they are few, else TENSAT's ordering variables t: t_c >= t_d + 1 - M (1 - x_n) with M the
+component's size. The cost of the solver's choice is always recomputed.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from .problem import Choice, Problem
 if TYPE_CHECKING:
     import networkx as nx
 
-_MOST_CYCLES = 500
-"""Rows for the cycles of one component, and classes of one whose cycles are counted."""
+_MAX_CYCLES = 500
+"""At most this many rows for the cycles of one component, and classes in one whose cycles are
+counted."""
 
 
 @dataclass(frozen=True)
@@ -54,53 +54,53 @@ def solve(
     problem: Problem,
     start: Choice,
     seconds: float,
-    loops: Sequence[CyclicComponent] = (),
+    components: Sequence[CyclicComponent] = (),
     mebibytes: float = 2048.0,
 ) -> Solution:
     """The best choice found within the limits, never worse than `start`.
 
     Args:
         start: a choice without a cycle: the warm start, and the answer if nothing is better.
-        loops: where the problem has cycles, to forbid them.
+        components: those with cycles, which are forbidden in them.
     """
-    if loops:
-        return _whole(problem, start, seconds, loops, mebibytes)
-    begun, choice, missing, optimal = now(), dict(start), 0.0, True
+    if components:
+        return _solve_program(problem, start, seconds, components, mebibytes)
+    begun, choice, total_gap, optimal = now(), dict(start), 0.0, True
     for part in parts_of(problem):
-        left = max(seconds - (now() - begun), 0.0)
-        own = {c: start[c] for c in part.nodes if c in start}
-        found = _whole(part, own, left, (), mebibytes)
-        choice |= found.choice
-        missing += found.gap * found.cost
-        optimal = optimal and found.optimal
+        seconds_left = max(seconds - (now() - begun), 0.0)
+        part_start = {c: start[c] for c in part.nodes if c in start}
+        solution = _solve_program(part, part_start, seconds_left, (), mebibytes)
+        choice |= solution.choice
+        total_gap += solution.gap * solution.cost
+        optimal = optimal and solution.optimal
     cost = problem.cost(choice)
-    gap = missing / cost if cost else 0.0
+    gap = total_gap / cost if cost else 0.0
     return Solution(choice, cost, gap, optimal, now() - begun)
 
 
-def _whole(
+def _solve_program(
     problem: Problem,
     start: Choice,
     seconds: float,
-    loops: Sequence[CyclicComponent],
+    components: Sequence[CyclicComponent],
     mebibytes: float,
 ) -> Solution:
-    """One integer program."""
+    """Solve the problem as one integer program."""
     begun = now()
-    first = problem.cost(start)
-    if first == 0.0:
+    start_cost = problem.cost(start)
+    if start_cost == 0.0:
         return Solution(start, 0.0, 0.0, True, now() - begun)
-    model = _Model(problem, loops, 1.0 / first)
+    model = _Model(problem, components, 1.0 / start_cost)
     program = model.program(start)
     left = seconds - (now() - begun)
     answer = solve_within(program, max(left, 0.0), mebibytes)
-    choice, cost = start, first
-    found = None if answer.values is None else model.choice(answer.values, start)
-    if found is not None and problem.order(found) is not None:
-        recomputed = problem.cost(found)
+    choice, cost = start, start_cost
+    decoded = None if answer.values is None else model.choice(answer.values, start)
+    if decoded is not None and problem.order(decoded) is not None:
+        recomputed = problem.cost(decoded)
         if recomputed < cost:
-            choice, cost = found, recomputed
-    bound = min(answer.bound * first, cost)
+            choice, cost = decoded, recomputed
+    bound = min(answer.bound * start_cost, cost)
     gap = (cost - bound) / cost if cost else 0.0
     return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, now() - begun)
 
@@ -110,7 +110,7 @@ class CyclicComponent:
     """Classes that reach each other.
 
     Attributes:
-        cycles: all cycles among them; None where they are too many for a constraint each.
+        cycles: all cycles among them; None if they are too many for a constraint each.
     """
 
     classes: tuple[int, ...]
@@ -118,9 +118,11 @@ class CyclicComponent:
 
 
 class _Model:
-    """The rows and columns; costs scaled so that the warm start costs 1."""
+    """The rows and columns of the program; costs are scaled so that the warm start costs 1."""
 
-    def __init__(self, problem: Problem, loops: Sequence[CyclicComponent], scale: float) -> None:
+    def __init__(
+        self, problem: Problem, components: Sequence[CyclicComponent], scale: float
+    ) -> None:
         self.problem = problem
         self.x: dict[tuple[int, int], int] = {}
         self.y: dict[int, int] = {}
@@ -139,14 +141,14 @@ class _Model:
                 self.x[klass, position] = self._column(price, 0.0, 1.0, True)
         for klass in problem.nodes:
             self._class(klass)
-        for loop in loops:
-            self._order(loop)
+        for component in components:
+            self._forbid_cycles(component)
 
-    def _column(self, cost: float, lower: float, upper: float, whole: bool) -> int:
+    def _column(self, cost: float, lower: float, upper: float, is_integer: bool) -> int:
         self.cost.append(cost)
         self.lower.append(lower)
         self.upper.append(upper)
-        self.whole.append(whole)
+        self.whole.append(is_integer)
         return len(self.cost) - 1
 
     def _class(self, klass: int) -> None:
@@ -160,24 +162,24 @@ class _Model:
         for c, users in readers.items():
             self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
 
-    def _order(self, loop: CyclicComponent) -> None:
-        if loop.cycles is None:
-            self._ordered(set(loop.classes))
+    def _forbid_cycles(self, component: CyclicComponent) -> None:
+        if component.cycles is None:
+            self._order_classes(set(component.classes))
         else:
-            for cycle in loop.cycles:
-                self._cut(cycle)
+            for cycle in component.cycles:
+                self._forbid_cycle(cycle)
 
-    def _cut(self, cycle: Sequence[int]) -> None:
+    def _forbid_cycle(self, cycle: Sequence[int]) -> None:
         """Forbid one cycle: some class of it takes an e-node that leaves it."""
-        taken = [
+        variables = [
             self.x[c, position]
             for c, d in zip(cycle, [*cycle[1:], cycle[0]], strict=True)
             for position, operands in enumerate(self.problem.operands[c])
             if d in operands
         ]
-        self.rows.append((-np.inf, len(cycle) - 1.0, taken, [1.0] * len(taken)))
+        self.rows.append((-np.inf, len(cycle) - 1.0, variables, [1.0] * len(variables)))
 
-    def _ordered(self, component: set[int]) -> None:
+    def _order_classes(self, component: set[int]) -> None:
         size = float(len(component))
         self.t.update((c, self._column(0.0, 0.0, size, False)) for c in sorted(component))
         self.component.update(dict.fromkeys(component, component))
@@ -226,24 +228,24 @@ class _Model:
         return choice
 
 
-def loops_of(problem: Problem) -> list[CyclicComponent]:
-    """The strongly connected components of more than one class."""
+def cyclic_components(problem: Problem) -> list[CyclicComponent]:
+    """Return the strongly connected components of more than one class."""
     import networkx as nx
 
     edges = ((c, d) for c, nodes in problem.operands.items() for o in nodes for d in o)
-    graph, loops = nx.DiGraph(edges), list[CyclicComponent]()
+    graph, components = nx.DiGraph(edges), list[CyclicComponent]()
     for component in nx.strongly_connected_components(graph):
         if len(component) > 1:
             inside = nx.DiGraph(graph.subgraph(component))
-            loops.append(CyclicComponent(tuple(inside), _few_cycles(inside)))
-    return loops
+            components.append(CyclicComponent(tuple(inside), _few_cycles(inside)))
+    return components
 
 
 def _few_cycles(graph: nx.DiGraph[int]) -> tuple[tuple[int, ...], ...] | None:
-    """The cycles of a component; None where it or they are too many."""
+    """Return the cycles of a component; None if its classes or its cycles are too many."""
     import networkx as nx
 
-    if len(graph) > _MOST_CYCLES:
+    if len(graph) > _MAX_CYCLES:
         return None
-    cycles = tuple(tuple(c) for c in islice(nx.simple_cycles(graph), _MOST_CYCLES + 1))
-    return cycles if len(cycles) <= _MOST_CYCLES else None
+    cycles = tuple(tuple(c) for c in islice(nx.simple_cycles(graph), _MAX_CYCLES + 1))
+    return cycles if len(cycles) <= _MAX_CYCLES else None

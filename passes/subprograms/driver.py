@@ -97,7 +97,9 @@ class SubprogramSearch(SearchState):
         result.rejected = [*self.rejected, *result.rejected]
         result.alternatives = [other.program for other in made[1:]]
         result.looked_at = self._looked_at()
-        whole = sum(self.baselines.known(sub) * len(sub.occurrences) for sub in self.singles)
+        whole = sum(
+            self.baselines.known_seconds(sub) * len(sub.occurrences) for sub in self.singles
+        )
         result.curve = [(t, count, whole - saved) for t, count, saved in self.saved]
         return result
 
@@ -181,7 +183,7 @@ class SubprogramSearch(SearchState):
             return best_of(none, before, found, [p.seconds for p in found], alike)
         able = [p for p in found if not p.least or p.least < self._accepted(sub)]
         if not able:
-            before = self.baselines.seconds(sub) if found else self.baselines.known(sub)
+            before = self.baselines.seconds(sub) if found else self.baselines.known_seconds(sub)
             least = min((p.least for p in found), default=before)
             return replace(none, before=before, after=least, kind="bound")
         programs, kept = [self.baselines.program(sub)], list[Proposal]()
@@ -209,7 +211,7 @@ class SubprogramSearch(SearchState):
         total = gained = conceivable = 0.0
         for sub in self.singles:
             decision = done.get(sub.roots)
-            before = self.baselines.known(sub) if decision is None else decision.before
+            before = self.baselines.known_seconds(sub) if decision is None else decision.before
             after = before if decision is None or decision.trail is None else decision.after
             best = min(after, min(one.least(sub) for one in self.proposers))
             count = sum(name in names for name in sub.names)

@@ -1,9 +1,9 @@
 """Compare a target's results with the reference, as far as rounding allows.
 
-The reference is exact; a target rounds. The effect of rounding is measured: the program is
-evaluated again with every operation off by a few units in the last place of its dtype (noise.py).
-Where these noisy values spread, a target may differ. Where they spread too far (a floor, a
-comparison or a cast near a tie, an overflow) the position says nothing and is not compared.
+The reference computes in float64; a target rounds to its dtypes. The effect of rounding is
+measured: the program is evaluated again with every operation off by a few units in the last place
+of its dtype (noise.py). Where these noisy values spread, a target may differ. Where they spread too
+far (a floor, a comparison or a cast near a tie, an overflow) the position is not compared.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Agreement:
 
     def __post_init__(self) -> None:
         self._runs: list[list[Array]] = []
-        self._take(RUNS)
+        self._add_runs(RUNS)
 
-    def _take(self, count: int) -> bool:
-        """Widen the tolerances by noisy runs until there are `count`; whether any was made."""
+    def _add_runs(self, count: int) -> bool:
+        """Add noisy runs up to `count` and widen the tolerances; return whether any was added."""
         new = list(itertools.islice(self.noisy, count - len(self._runs)))
         self._runs += new
         if new:
@@ -84,7 +84,7 @@ class Agreement:
 
     @staticmethod
     def of(program: Program, inputs: Mapping[str, Array]) -> Agreement:
-        """Evaluate a program of any level, exactly and with noise.
+        """Evaluate a program of any level, in float64 without and with noise.
 
         Raises:
             UserError: as dialects.reference.
@@ -97,7 +97,7 @@ class Agreement:
     def difference(self, found: Mapping[str, Array]) -> Mismatch | None:
         """The first disagreement of a target's results (any order of the same names)."""
         first = self._difference(found)
-        return self._difference(found) if first is not None and self._take(MORE_RUNS) else first
+        return self._difference(found) if first is not None and self._add_runs(MORE_RUNS) else first
 
     def _difference(self, found: Mapping[str, Array]) -> Mismatch | None:
         self.compared = self.total = 0
@@ -136,28 +136,30 @@ def _is_nan(array: Array) -> Array:
     return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
 
 
-def _least(element: Attribute) -> float:
-    """The smallest normal number of a float type: below it anything may be 0."""
+def _smallest_normal(element: Attribute) -> float:
+    """Return the smallest normal number of a float type: what is below it may become 0."""
     dtype = to_numpy(element)
     return float(ml_dtypes.finfo(dtype).smallest_normal)
 
 
 def _tolerance(exact: Array, noisy: list[Array], type_: Tensor) -> Array:
-    """Allowed absolute difference per position; inf where nothing can be said."""
+    """Return the allowed absolute difference per position; inf if it is not compared."""
     element = type_.element_type
     with np.errstate(all="ignore"):
         if not is_float(element):
             stable = np.all([run == exact for run in noisy], axis=0)
             return np.where(stable, 0.0, np.inf)
         spread = np.max([np.abs(run - exact) for run in noisy], axis=0, initial=0.0)
-        kinds = np.all([_kind(run) == _kind(exact) for run in noisy], axis=0)
-        size = np.abs(exact)
-        bound = SLACK * spread + 4 * unit(element) * size + 16 * _least(element)
-        stable = kinds & (~np.isfinite(exact) | (spread <= UNSTABLE * np.maximum(size, 1e-3)))
+        same_finiteness = np.all([_finiteness(run) == _finiteness(exact) for run in noisy], axis=0)
+        magnitude = np.abs(exact)
+        bound = SLACK * spread + 4 * unit(element) * magnitude + 16 * _smallest_normal(element)
+        stable = same_finiteness & (
+            ~np.isfinite(exact) | (spread <= UNSTABLE * np.maximum(magnitude, 1e-3))
+        )
     bound = np.where(np.isfinite(exact), bound, 0.0)
     return np.where(stable, bound, np.inf)
 
 
-def _kind(array: Array) -> Array:
-    """0 for finite numbers, 1 for NaN, 2 and 3 for the infinities."""
+def _finiteness(array: Array) -> Array:
+    """Return 0 for finite numbers, 1 for NaN, 2 and 3 for the infinities."""
     return np.isnan(array) * 1 + np.isposinf(array) * 2 + np.isneginf(array) * 3

@@ -60,7 +60,7 @@ def random_graph(
     """Draw a program of about `ops` ops, the same for the same arguments.
 
     Values are shared. There may be several outputs, which may be inputs or repeat; inputs may be
-    unused. Shapes are small and ragged.
+    unused. Extents are small, and rarely multiples of a vector's length.
 
     Args:
         families: names of FAMILIES to draw from; None for all.
@@ -87,13 +87,13 @@ def random_graph(
         name = g.rng.choices(chosen, weights)[0]
         g.keep(FAMILIES[name][0](g))
     _outputs(g)
-    if integers and seed % 4 == 1:
+    if integers and seed % 4 == 1:  # a quarter of the programs; others stay as they were drawn
         _unsigned_outputs(g, random.Random(f"unsigned {seed}"))
     return g.b.build(source=f"random_graph({seed})")
 
 
 def _unsigned_outputs(g: Grower, draw: random.Random) -> None:
-    """Conversions to and from unsigned integers, by draws that leave all other ops as they are."""
+    """Add conversions to and from unsigned integers; separate draws keep all other ops."""
     value = draw.choice(g.values)
     made = g.b.cast(value, to=draw.choice(UNSIGNED))
     g.b.output("unsigned", made)

@@ -11,6 +11,8 @@ from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_bool, is_float, is_unsigned, to_numpy
 from ...dialects.weights import Weights
 
+# Inputs and weights of one seed come from different streams of numbers.
+INPUT_STREAM, WEIGHT_STREAM = 0x1F, 0x2F
 # The values that `special` puts into float inputs.
 SPECIAL = (float("inf"), float("-inf"), float("nan"))
 
@@ -21,7 +23,7 @@ def random_inputs(program: Program, seed: int, *, special: float = 0.0) -> dict[
     Args:
         special: probability of an infinity or NaN instead of a float.
     """
-    generator = np.random.default_rng((seed, 0x1F))
+    generator = np.random.default_rng((seed, INPUT_STREAM))
     args = program.main.body.block.args
     return {
         name: _draw(generator, type_, arg, special)
@@ -42,6 +44,7 @@ def _draw(generator: np.random.Generator, type_: Tensor, arg: SSAValue, special:
         return np.asarray(generator.integers(0, 2, shape) > 0)
     if is_unsigned(element):
         return np.asarray(generator.integers(0, 10, shape)).astype(dtype)
+    # Grower calls the inputs it makes for a gather `index...`; other integers are small.
     name = arg.name_hint or ""
     bound = index_bound(arg) if name.startswith("index") else 5
     return np.asarray(generator.integers(-bound, bound, shape)).astype(dtype)
@@ -49,7 +52,7 @@ def _draw(generator: np.random.Generator, type_: Tensor, arg: SSAValue, special:
 
 def random_weights(program: Program, seed: int) -> Weights:
     """An array for every weight that the program names."""
-    generator = np.random.default_rng((seed, 0x2F))
+    generator = np.random.default_rng((seed, WEIGHT_STREAM))
     found: dict[str, Array] = {}
     for op in program.module.walk():
         if isinstance(op, WeightOp) and op.key not in found:

@@ -17,7 +17,7 @@ from isoform.compiler.commands import bench
 from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.peers import runtimes as peers
 from isoform.compiler.peers import timing
-from isoform.compiler.peers.model_file import OURS, peer_model
+from isoform.compiler.peers.model_file import EXPORTED, peer_model
 from isoform.compiler.zoo.originals import ORIGINALS, original_of, write_original
 from isoform.dialects.errors import UserError
 
@@ -49,7 +49,7 @@ def test_an_onnx_file_is_given_to_peers_itself_and_its_dims_are_bound(tmp_path: 
     with peer_model(program, path) as model:
         assert model.path == path
         assert model.label == "own.onnx, the file itself"
-        assert model.free_dims == {"batch": 4}
+        assert model.named_dim_sizes == {"batch": 4}
         peer = peers.onnxruntime_peer(model, 1, draw_inputs(program, 0))
     assert (peer.model, peer.settings) == (model.label, "ORT_ENABLE_ALL, batch = 4")
 
@@ -63,7 +63,7 @@ def test_dims_that_an_exporter_calls_unknown_are_not_one_dim(tmp_path: Path) -> 
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
     program = api.load(path, {"x": (4, 3)})
     with peer_model(program, path) as model:
-        assert model.free_dims == {}
+        assert model.named_dim_sizes == {}
         found = peers.onnxruntime_peer(model, 1, draw_inputs(program, 0)).run()
     assert found[0].shape == (4, 3)
 
@@ -84,7 +84,7 @@ def test_peers_have_no_numbers_of_rows_beside_outputs_that_data_size(tmp_path: P
 def test_a_program_without_a_file_is_exported_and_labelled_so() -> None:
     program = zoo.build("dcgan")
     with peer_model(program, "zoo:dcgan") as model:
-        assert model.label == OURS
+        assert model.label == EXPORTED
         assert model.path.exists()
     assert not model.path.exists()
 

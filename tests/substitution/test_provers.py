@@ -12,7 +12,7 @@ from isoform.passes.rules.prove.by_z3 import DEFINED, properties, proved_by_z3
 from isoform.passes.rules.prove.verdicts import verify_rule
 from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_text import parse_rules
-from isoform.testing.property_checks import counterexample, follows, validate, wrong_facts
+from isoform.testing.property_checks import check_property, counterexample, is_implied, wrong_facts
 
 CONV = "dilations=?d, groups={}, pads=?p, strides=?s"
 G, H, ONE = CONV.format("?g"), CONV.format("?h"), CONV.format("1")
@@ -110,14 +110,14 @@ SAMPLE = [p for k, p in enumerate(properties()) if k % 4 == 0]
 
 @pytest.mark.parametrize("rule", SAMPLE, ids=lambda r: r.name)
 def test_a_property_holds_by_execution(rule: Rule) -> None:
-    verdict = validate(rule, 24)
+    verdict = check_property(rule, 24)
     assert verdict.wrong is None and verdict.instances >= 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", properties(), ids=lambda r: r.name)
 def test_every_property_holds_by_execution(rule: Rule) -> None:
-    verdict = validate(rule, 120, seed=1)
+    verdict = check_property(rule, 120, seed=1)
     assert verdict.wrong is None and verdict.instances >= 5
 
 
@@ -130,16 +130,16 @@ def test_a_wrong_property_is_caught() -> None:
     linear = rule_of(
         f"relu(conv(add(?x, ?y), ?w, {G})) => add(relu(conv(?x, ?w, {G})), relu(conv(?y, ?w, {G})))"
     )
-    assert validate(replace(linear, source=DEFINED), 24).wrong is not None
+    assert check_property(replace(linear, source=DEFINED), 24).wrong is not None
     unguarded = next(p for p in properties() if p.name == "conv-of-input-channels")
-    assert validate(replace(unguarded, where=unguarded.where[:-1]), 200).wrong is not None
+    assert check_property(replace(unguarded, where=unguarded.where[:-1]), 200).wrong is not None
 
 
 def test_redundancy_of_properties_is_told() -> None:
     """What follows from the others is named, what carries a proof of its own is not."""
     by_name = {p.name: p for p in properties()}
-    assert follows(by_name["transpose-of-identity"], properties())
-    assert not follows(by_name["conv-of-input-channels"], properties())
+    assert is_implied(by_name["transpose-of-identity"], properties())
+    assert not is_implied(by_name["conv-of-input-channels"], properties())
 
 
 # --- the rule that TASO and TENSAT ship and that is wrong ---------------------------------------

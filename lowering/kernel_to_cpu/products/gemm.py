@@ -337,7 +337,7 @@ def _panel(
         ahead: Index = 0
         if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
             here = b.mul(depth, kind.vectors * gemm.lanes * schedule.prefetch)
-            ahead = gemm.fetch(kind).ahead(b, here, tile_index, depth)
+            ahead = gemm.fetch(kind).distance(b, here, tile_index, depth)
         numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
         key = f"block {kind.vectors} {kind.channels} {size}"
         name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, name))

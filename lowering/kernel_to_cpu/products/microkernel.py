@@ -22,6 +22,11 @@ from ..emit.emitter import Emitter
 from ..emit.types import I64, Index, Type, Value, constant
 from .numbers import FLOATS, Numbers
 
+# Two multiply-add units, each with a latency of four cycles, are busy with this many sums.
+SUMS_IN_FLIGHT = 8
+# Registers kept for what a step multiplies: a broadcast input and vectors of weights.
+OPERAND_REGISTERS = 4
+
 
 @dataclass(frozen=True)
 class RegisterTile:
@@ -30,8 +35,8 @@ class RegisterTile:
     Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
     and its input stride; weights advance without a gap through all of them. `valid` is how many of
     the columns exist if weights are not padded. `chains` splits each sum to hide the latency of
-    additions in a small block. `fetch` is how many cache lines of later weights a step prefetches.
-    `tail` is how many neighbours the last step takes, if fewer than the others.
+    additions in a small block. `fetch` is the number of cache lines of later weights that a
+    step prefetches. `tail` is how many neighbours the last step takes, if fewer than the others.
     """
 
     rows: tuple[int, ...]  # input offset of each row
@@ -69,7 +74,7 @@ class RegisterTile:
 class Reads:
     """Pointers to a tile's operands: its inputs, its weights.
 
-    Units: `ahead` is elements from the weights to those that are prefetched meanwhile.
+    Units: `ahead` is the distance, in elements, from `weights` to the weights that are prefetched.
     """
 
     source: Value
@@ -90,21 +95,24 @@ class PrefetchShare:
         """Count the vectors that a step of a block prefetches."""
         return -(-self.vectors // self.passes)
 
-    def ahead(self, b: Emitter, panel: Index, number: Index, steps: Index) -> Index:
-        """The part that block `number` prefetches, `panel` elements away; later blocks get none.
+    def distance(self, b: Emitter, panel: Index, block: Index, steps: Index) -> Index:
+        """Return the distance from a block's weights to the part of the next panel it prefetches.
+
+        The next panel begins `panel` elements away. Blocks beyond the last part prefetch what they
+        read themselves (distance 0).
 
         Units: `steps` is the number of steps of a block, and of rows in the panel.
         """
-        part = b.mul(b.mul(steps, self.lines * self.lanes), number)
-        busy = -(-self.vectors // self.lines)
-        if self.passes <= busy:
-            return b.add(panel, part)
-        ahead = b.value(b.add(panel, part), I64)
-        return b.select(b.compare("lt", number, busy), ahead, 0)
+        offset = b.mul(b.mul(steps, self.lines * self.lanes), block)
+        parts = -(-self.vectors // self.lines)
+        if self.passes <= parts:
+            return b.add(panel, offset)
+        distance = b.value(b.add(panel, offset), I64)
+        return b.select(b.compare("lt", block, parts), distance, 0)
 
 
 def starts_of(b: Emitter, tile: RegisterTile, weights: Value, steps: int) -> list[Value] | None:
-    """What sums start from: the packed row after all steps; None for zeros."""
+    """Return the initial sums: the packed row of weights behind the last step; None for zeros."""
     if not tile.numbers.start:
         return None
     rows = steps * tile.numbers.words
@@ -157,12 +165,12 @@ def _taps(
     rows = math.prod(n for n, _ in others) * tile.depth * tile.numbers.words
     fetched = rows * (tile.fetch * tile.lanes - tile.weight_stride)
     with b.fold(0, count, sums, unroll=1) as loop:
-        moved = Reads(
+        tap_reads = Reads(
             b.address(tile.numbers.data, reads.source, b.mul(loop.index, stride)),
             b.address(tile.vector, reads.weights, b.mul(loop.index, rows * tile.weight_stride)),
             b.add(reads.ahead, b.mul(loop.index, fetched)) if tile.fetch else 0,
         )
-        loop.next(_taps(b, tile, moved, loop.values, others, inner))
+        loop.next(_taps(b, tile, tap_reads, loop.values, others, inner))
     return loop.results
 
 
@@ -175,8 +183,8 @@ def depth_loop(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) 
         return _step(b, tile, reads, last, 0, sums, tile.tail)
     rounds: Index = 0
     if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
-        whole, _ = b.split(tile.depth, tile.unroll)
-        rounds = b.mul(whole, tile.unroll)
+        full_rounds, _ = b.split(tile.depth, tile.unroll)
+        rounds = b.mul(full_rounds, tile.unroll)
         with b.fold(0, rounds, sums, tile.unroll, unroll=1) as loop:
             inner = loop.values
             for step in range(tile.unroll):
@@ -199,13 +207,13 @@ def _step(
     tile: RegisterTile,
     reads: Reads,
     k: Index,
-    turn: int,
+    step: int,
     sums: Sequence[Value],
     count: int = 0,
 ) -> list[Value]:
     """One step; `count` is how many neighbours it takes, if fewer than others."""
     result = list(sums)
-    base = turn % tile.chains * tile.size
+    base = step % tile.chains * tile.size
     words = tile.numbers.words
     of_words = [_columns(b, tile, reads, b.add(b.mul(k, words), word)) for word in range(words)]
     for row, offset in enumerate(tile.rows):
@@ -218,16 +226,16 @@ def _step(
     return result
 
 
-def _columns(b: Emitter, tile: RegisterTile, reads: Reads, number: Index) -> list[Value]:
-    """One row of words of the weights; its share of later weights is prefetched."""
-    row_of = b.mul(number, tile.weight_stride)
+def _columns(b: Emitter, tile: RegisterTile, reads: Reads, row: Index) -> list[Value]:
+    """Load row `row` of the weights' words, and prefetch the step's share of later weights."""
+    row_of = b.mul(row, tile.weight_stride)
     columns = [
         b.load(tile.vector, reads.weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
         for v in range(tile.vectors)
     ]
     if tile.fetch:
         fetched = b.address(tile.vector, reads.weights, reads.ahead)
-        line_of = b.mul(number, tile.fetch * tile.lanes)
+        line_of = b.mul(row, tile.fetch * tile.lanes)
         for line in range(tile.fetch):
             b.prefetch(tile.vector.element, fetched, b.add(line_of, line * tile.lanes))
     return columns
@@ -235,5 +243,5 @@ def _columns(b: Emitter, tile: RegisterTile, reads: Reads, number: Index) -> lis
 
 def chains_for(size: int, registers: int) -> int:
     """Choose how many chains of `size` accumulators keep both multiply-add units busy."""
-    wanted = -(-8 // size)
-    return max(1, min(wanted, (registers - 4) // size))
+    chains_to_hide_latency = -(-SUMS_IN_FLIGHT // size)
+    return max(1, min(chains_to_hide_latency, (registers - OPERAND_REGISTERS) // size))

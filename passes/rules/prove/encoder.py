@@ -1,7 +1,8 @@
-"""What both provers make of a rule: each op a function of its operands and attributes.
+"""Encode the terms of rules for the provers: each op is a function of its operands and attributes.
 
-Results of a split are functions of their own, and so is a conv with a bias. The sizes of a split
-are two numbers; other lists are values of a sort of their own.
+`name_of` names the functions. Each result of a split is a separate function (`split.0`, `split.1`),
+and so is an op with three operands: `conv/3` is a convolution with a bias. The sizes of a split are
+encoded as two numbers, other lists as values of the prover's sort of lists.
 """
 
 from __future__ import annotations
@@ -31,40 +32,40 @@ _OF_LISTS = ("slice",)
 
 @cache
 def attributes_of(op: str) -> tuple[str, ...]:
-    """Names of an op's attributes, in a fixed order; a constant's are those that it takes."""
+    """Return the names of an op's or a constant's attributes, in a fixed order."""
     if op in _OF_CONSTANTS:
         return _OF_CONSTANTS[op]
     return ("axis", "sizes") if op == "split" else tuple(property_order(graph_ops()[op]))
 
 
 def name_of(term: Node | Out) -> str:
-    """The name of an op's function."""
+    """Return the name of an op's function; `.k` marks result k, `/n` an op with n > 2 operands."""
     if isinstance(term, Out):
         return f"{term.node.op}.{term.index}"
     return f"{term.op}/{len(term.operands)}" if len(term.operands) > 2 else term.op
 
 
 def signature(key: str, facts: Sequence[str]) -> tuple[str, str, tuple[str, ...]]:
-    """Of a function that facts are about: its op, the names of its operands and attributes."""
+    """Return a function's op, the operands that its facts read (letters), and its attributes."""
     op = key.split(".")[0].split("/")[0]
     read = {name for text in facts for name in names_in(text)}
     return op, "abc"[: sum(name in read for name in "abc")], attributes_of(op)
 
 
 class NotEncodedError(Exception):
-    """A rule computes with lists, or has an op whose lists have any length: none proves it."""
+    """A rule computes with lists, or has an op whose lists have any length: no prover takes it."""
 
 
 class TermEncoder(ABC):
-    """Terms of one rule as terms of a prover."""
+    """Encodes the terms of one rule as terms of a prover."""
 
     @abstractmethod
     def variable(self, name: str) -> Any:
-        """A tensor variable."""
+        """Return a tensor variable."""
 
     @abstractmethod
     def pair(self, name: str) -> Sequence[Any]:
-        """The two numbers that a variable for the sizes of a split stands for."""
+        """Return the two numbers that a variable for the sizes of a split stands for."""
 
     @abstractmethod
     def value(self, value: Any) -> Any:
@@ -72,7 +73,7 @@ class TermEncoder(ABC):
 
     @abstractmethod
     def listed(self, parts: Sequence[Any]) -> Any:
-        """A list of numbers."""
+        """Return a list of numbers."""
 
     @abstractmethod
     def call(self, name: str, operands: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -91,9 +92,9 @@ class TermEncoder(ABC):
             raise NotEncodedError(node.op)
         if node.op == "split":
             sizes = given["sizes"]
-            whole = isinstance(sizes, AttrVar)
-            parts = self.pair(sizes.name) if whole else self._parts(sizes)
-            return [self.value(given["axis"]), *parts]
+            is_variable = isinstance(sizes, AttrVar)
+            sizes_encoded = self.pair(sizes.name) if is_variable else self._parts(sizes)
+            return [self.value(given["axis"]), *sizes_encoded]
         defaults = {} if node.op in CONSTANTS else graph_ops()[node.op].DEFAULTS
         return [self._value(given.get(n, defaults.get(n))) for n in attributes_of(node.op)]
 
