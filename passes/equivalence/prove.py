@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...dialects.canonical_scope import (
-    Apply,
     Expr,
     Extents,
-    Reduce,
     Scope,
     Source,
     modulo,
@@ -26,16 +24,12 @@ from ...dialects.wrapping import bits_of, is_whole
 from . import symbolic
 from .cancellation import NAME as CANCELLING
 from .cancellation import needs_cancelling
-from .error_bound import Measurer, lane_error, lanes_for, miss
-from .evaluator import Evaluator, TooLargeError, dependency_order
+from .evaluator import dependency_order
+from .field_check import TARGET, FieldLimits, expression_work, field_check, work
 from .inline import Inliner, NarrowInliner, TooManyTermsError
-from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import Shrinking, shrunk, statement
 from .translate import whole
 
-# The error bound of one field check; a comparison of programs makes few of them.
-TARGET = 1e-15
-_TRIES = 4
 # In large scopes multiplications are matrix products, and so many times faster than points of
 # calls; with fewer points than this it does not matter.
 _BLAS, _FEW = 50, 1e7
@@ -232,54 +226,12 @@ class Prover:
         return self.by_field(made[0], made[1], frozenset())
 
     def by_field(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
-        """Evaluate both over random values at the cut, with as many lanes as the bound needs."""
-        measurer = Measurer(cut)
-        measures = [measurer.source(a), measurer.source(b)]
-        lanes = lanes_for(measures, self.target)
-        if lanes is None:
-            return Proof(None, FIELD, reason="the error bound cannot be made small enough")
-        if work(a, b, cut) * lanes > self.most_work:
-            return Proof(None, FIELD, reason="the field check would take too long")
-        for attempt in range(_TRIES):
-            primes = draw_primes(lanes, self.seed + 7919 * attempt)
-            try:
-                field = Residues(primes, self.seed)
-                evaluator = Evaluator(field, cut, self.check)
-                same = bool(field.equal(evaluator.value(a), evaluator.value(b)).all())
-            except BadPrimeError:
-                continue
-            except (TooLargeError, MemoryError):
-                return Proof(None, FIELD, reason="the field check would take too much memory")
-            bound = miss(measures, lanes, lane_error(measures))
-            return Proof(same, f"{FIELD}, full", bound if same else 0.0, primes=primes)
-        return Proof(None, FIELD, reason="no prime fits the coefficients")
-
-
-def work(a: Source, b: Source, cut: frozenset[str]) -> float:
-    """About how many multiplications it takes to evaluate both."""
-    nodes = {n.token: n for s in (a, b) for n in dependency_order(s, cut)}
-    total = 0.0
-    for node in nodes.values():
-        total += math.prod(node.shape)
-        if isinstance(node, Scope) and node.token not in cut:
-            total += expression_work(node.expr, node.shape)
-    return total
-
-
-def expression_work(expr: Expr, extents: Extents) -> float:
-    """Points of all terms, each over its iterators, including arguments of calls."""
-    total = 0.0
-    for term in expr.terms:
-        wide = extents + term.sums
-        used = frozenset[int]().union(*(f.iterators for f in term.factors))
-        total += float(math.prod(wide[k] for k in used))
-        for f in term.factors:
-            if isinstance(f, Apply | Reduce):
-                own = tuple(n if k in f.iterators else 1 for k, n in enumerate(wide[: f.depth]))
-                inner = f.args if isinstance(f, Apply) else (f.arg,)
-                sums = () if isinstance(f, Apply) else f.sums
-                total += sum(expression_work(e, own + sums) for e in inner)
-    return total
+        """The field check of two sources, as a proof."""
+        limits = FieldLimits(self.target, self.most_work)
+        answer = field_check(a, b, cut, self.seed, limits, self.check)
+        if answer.equal is None:
+            return Proof(None, FIELD, reason=answer.reason)
+        return Proof(answer.equal, f"{FIELD}, full", answer.bound, primes=answer.primes)
 
 
 Check = Callable[[], None]

@@ -18,7 +18,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.weights_only import depends_on_weights_only
 from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import control, import_onnx, load_dynamic, regions
-from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
+from isoform.lowering.onnx_to_graph.control_flow import MAX_ITERATIONS, MAX_UNROLLED
 from isoform.lowering.onnx_to_graph.importer import Importer
 from isoform.lowering.onnx_to_graph.loading import load_model
 from isoform.lowering.onnx_to_graph.values import NotConstant

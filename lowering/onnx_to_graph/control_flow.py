@@ -1,6 +1,6 @@
 """Control flow decided at import time: `If` on a constant, loops with a constant count.
 
-dynamic_control.py handles what depends on data. A loop of `regions.UNROLLED` iterations or more
+loops_to_ir.py handles what depends on data. A loop of `regions.UNROLLED` iterations or more
 stays one, if its body has a form as one; others are unrolled. No loop runs more than MAX_ITERATIONS
 times at import, and none makes many more nodes than MAX_UNROLLED.
 """
@@ -19,10 +19,10 @@ from ...dialects.control import LoopOp
 from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
 from ...dialects.types import shape_of
-from . import dynamic_control, regions
+from . import loops_to_ir, regions
 from .node import OnnxNode
 from .regions import SubgraphBody
-from .scan_loop import scan_loop
+from .scan_to_loop import scan_loop
 from .sequences import sequence_map
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import NeedsNumbers, OnnxValue
@@ -40,7 +40,7 @@ def branch(
         raise UserError("the condition is not a single boolean", found=list(node.shape(0)))
     condition = node.known(0)
     if condition is None:
-        return dynamic_control.branch(importer, node, env, scope)
+        return loops_to_ir.branch(importer, node, env, scope)
     taken = node.graph("then_branch" if condition.ravel()[0] else "else_branch")
     results = run_graph(importer, taken, {}, env, scope)
     importer.record(node, "folded")
@@ -58,14 +58,14 @@ def loop(
         if given is not None and given.size != 1:
             raise UserError("count and condition are single numbers", found=list(given.shape))
     if going is None or (node.has(0) and count is None):
-        return dynamic_control.loop(importer, node, body, env, scope)
+        return loops_to_ir.loop(importer, node, body, env, scope)
     trips = None if count is None else int(count.ravel()[0])
     if trips is not None and trips > MAX_ITERATIONS:
-        return dynamic_control.loop(importer, node, body, env, scope)
+        return loops_to_ir.loop(importer, node, body, env, scope)
     if _key(node, body, env) in importer.undecided:
-        return dynamic_control.loop(importer, node, body, env, scope)
+        return loops_to_ir.loop(importer, node, body, env, scope)
     if trips is not None and trips >= regions.UNROLLED and bool(going.ravel()[0]):
-        attempt = partial(dynamic_control.native_loop, importer, node, body, env, scope)
+        attempt = partial(loops_to_ir.native_loop, importer, node, body, env, scope)
         if (found := _attempted(importer, (*_key(node, body, env), trips), attempt)) is not None:
             return found
     (mark, recorded), visited = importer.mark(), importer.visited[0]
@@ -87,14 +87,14 @@ def loop(
         if not results[0].is_known or too_large:  # whether it goes on depends on data
             importer.undo(mark, recorded)
             importer.undecided.add(_key(node, body, env))
-            return dynamic_control.loop(importer, node, body, env, scope)
+            return loops_to_ir.loop(importer, node, body, env, scope)
         going = results[0].array()
         carried, row = results[1 : len(carried) + 1], results[len(carried) + 1 :]
         rows.append(row)
     importer.record(node, "composed")
     outs = len(body.output) - 1 - len(carried)
     if not rows:
-        return [*carried, *dynamic_control.empty_rows(importer, node, body, env, scope)]
+        return [*carried, *loops_to_ir.empty_rows(importer, node, body, env, scope)]
     return [*carried, *_stacked(node, rows, [0] * outs)]
 
 
