@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         parse,
         save,
     )
-    from .compiler.reports.certificate import check_certificate
+    from .compiler.reports.check_certificate import check_certificate
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
 
@@ -55,7 +55,7 @@ _HOMES = {
     "Program": ".compiler.api",
     "Session": ".compiler.api",
     "UserError": ".dialects.errors",
-    "check_certificate": ".compiler.reports.certificate",
+    "check_certificate": ".compiler.reports.check_certificate",
     "compile": ".compiler.api",
     "from_torch": ".compiler.api",
     "load": ".compiler.api",

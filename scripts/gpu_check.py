@@ -48,7 +48,7 @@ from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost.cost_file import CostFile, entry_for
 from isoform.passes.cost.costs import Costs, estimates
-from isoform.passes.tuning.measure_alternatives import isolate_whole
+from isoform.passes.tuning.measure_alternatives import isolate_kernel
 
 MODELS = ",".join(
     f"zoo:{name}"
@@ -326,7 +326,7 @@ class Check:
                 if not isinstance(op, KernelOp) or op.result in known or signature(op) in seen:
                     continue
                 seen.add(signature(op))
-                program, copy = isolate_whole(op, known, len(seen))
+                program, copy = isolate_kernel(op, known, len(seen))
                 kernels = [o for o in program.main.body.block.ops if isinstance(o, KernelOp)]
                 before = kernels.index(copy)
                 after = len(kernels) - 1 - before

@@ -57,6 +57,7 @@ SUBJECTS = (
     "passes/saturation/ilp.py",
     "passes/saturation/problem.py",
     "compiler/reports/certificate.py",
+    "compiler/reports/check_certificate.py",
     "compiler/checks/equality_check.py",
     "compiler/checks/verify_module.py",
 )

@@ -67,7 +67,7 @@ def _certificate(arguments: Namespace, path: str) -> int:
     if Path(path).suffix.lower() != ".json":
         hint = "isoform verify A B, or isoform verify CERTIFICATE.json"
         raise UsageError("the second program is missing", where=path, hint=hint)
-    from ..reports.certificate import recheck
+    from ..reports.check_certificate import recheck
 
     checked = recheck(Path(path), arguments.budget, arguments.seed)
     verdict, body = checked.verdict, checked.body

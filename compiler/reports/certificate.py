@@ -1,7 +1,7 @@
-"""Certificates: what was done to a program, and that the result is the same program.
+"""Write certificates: what was done to a program, and that the result is the same program.
 
 A certificate is written after the result is on disk, from the files as written. Anyone who
-has the files can check it again without the search: `isoform verify CERTIFICATE.json`.
+has the files can check it again without the search (check_certificate.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -19,20 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import UserError
-from ...dialects.files import cannot, read_whole, write_whole
-from ...dialects.program import Program, pipeline_of, provenance
-from ...passes.equivalence import Verdict, compare, fresh_seed
+from ...dialects.files import cannot, write_whole
+from ...dialects.program import Program, pipeline_of
+from ...passes.equivalence import Verdict, compare
 from ...passes.same_interface import check_comparable
 from ...passes.verify_equivalence import without_time
 from ..frontends.models import load
 from ..frontends.program_file import module_text, read_program, used_weights, weights_file
 from ..version import VERSION as ISOFORM_VERSION
-from .certificate_schema import FORMAT, PRECISION, SCHEMA, VERSION
-from .json_schema import first_fault
+from .certificate_schema import FORMAT, PRECISION, VERSION
 from .lowered import as_lowered
 
-# Default number of seconds for checking a certificate again.
-CHECKING = 600.0
 ZOO = "zoo:"
 MEMORY = "memory:"
 
@@ -105,7 +101,7 @@ def certificate_of(
     verdict = compare(given, result, seed=work.seed, budget=budget)
     if verdict.kind == "different":
         raise UserError(f"no certificate: {without_time(verdict)}")
-    models = (_in_memory("source", source), _in_memory("result", result))
+    models = (memory_entry("source", source), memory_entry("result", result))
     return _document(*models, work, verdict)
 
 
@@ -135,184 +131,6 @@ def lowered_precision(report: Mapping[str, Any]) -> dict[str, Any] | None:
     if not entry.get("applied"):
         return None
     return {key: entry[key] for key in PRECISION["properties"]}
-
-
-@dataclass(frozen=True)
-class Checked:
-    """The outcome of checking a certificate again.
-
-    Attributes:
-        verdict: of the comparison made now.
-        body: the certificate's body.
-        compared: the fields that were recomputed, in words.
-        unchecked: the fields that cannot be recomputed, as written.
-    """
-
-    verdict: Verdict
-    body: dict[str, Any]
-    compared: tuple[str, ...]
-    unchecked: dict[str, Any]
-
-
-def check_certificate(
-    document: Mapping[str, Any],
-    source: Program,
-    result: Program,
-    budget: float = CHECKING,
-    seed: int | None = None,
-) -> Verdict:
-    """Check a certificate of programs in memory again.
-
-    Args:
-        seed: repeats the random draws of an earlier check that printed it; None draws fresh ones.
-
-    Raises:
-        UserError: it is not a certificate or was changed, a program is not the certified one, or
-            the comparison gives another verdict.
-    """
-    body = _intact(document, "certificate")
-    for role, program in (("source", source), ("result", result)):
-        if body[role]["files"] != _in_memory(role, program)["files"]:
-            raise UserError(f"this is not the {role} that was certified")
-    return _as_certified(body, source, result, budget, seed, "certificate").verdict
-
-
-def recheck(path: Path, budget: float | None = None, seed: int | None = None) -> Checked:
-    """Check a certificate again from its source and result.
-
-    Nothing in the certificate influences the check: its seed and limits are not used.
-
-    Args:
-        budget: seconds for the comparison; None for `CHECKING`.
-        seed: repeats the random draws of an earlier check that printed it; None draws fresh ones.
-
-    Raises:
-        UserError: it is not a certificate, it or a file was changed, the comparison gives
-            another verdict than the certified one, or a recomputed field differs.
-    """
-    document = _document_at(path)
-    body = document["body"]
-    folder = path.resolve().parent
-    models = [_named(body[role], folder) for role in ("source", "result")]
-    for role, model in zip(("source", "result"), models, strict=True):
-        _check_files(role, body[role]["files"], model, folder)
-    before, after = (model.load() for model in models)
-    if models[0].name.startswith(ZOO):
-        _check_files("source", body["source"]["files"], models[0], folder, before)
-    budget = CHECKING if budget is None else budget
-    checked = _as_certified(body, before, after, budget, seed, str(path))
-    checked.unchecked["made"] = document["made"]
-    return checked
-
-
-def _as_certified(
-    body: dict[str, Any],
-    before: Program,
-    after: Program,
-    budget: float,
-    seed: int | None,
-    where: str,
-) -> Checked:
-    """Compare again. Raises UserError where the outcome differs from the certified one."""
-    check_comparable(before, after)
-    seed = fresh_seed() if seed is None else seed
-    verdict = compare(as_lowered(before, body.get("precision")), after, seed=seed, budget=budget)
-    stated = body["verdict"]
-    if verdict.kind != stated["kind"]:
-        raise UserError(
-            "the programs do not compare as certified",
-            where=where,
-            expected=stated["kind"],
-            found=without_time(verdict),
-        )
-    return Checked(verdict, body, *_fields(body, before, after, verdict, where))
-
-
-def _fields(
-    body: Mapping[str, Any], before: Program, after: Program, verdict: Verdict, where: str
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names of the fields that were recomputed, and of the others.
-
-    Raises:
-        UserError: a recomputed field differs.
-    """
-    found, stated = verdict.as_json(), body["verdict"]
-    _require("assumptions", stated["assumptions"], found["assumptions"], where)
-    made, said = ([(c["name"], c["expression"]) for c in v["folded"]] for v in (found, stated))
-    _require("folded constants", said, made, where)
-    most = max((_ulps(c) for c in stated["folded"]), default=0.0)
-    if verdict.largest_ulps > most + 1.0:  # another BLAS may round the expression otherwise
-        _require("distance of the folded constants, in ulp", most, verdict.largest_ulps, where)
-    compared = ["kind", "assumptions", "folded"]
-    unchecked: dict[str, Any] = {}
-    before_, after_ = pipeline_of(before.module), pipeline_of(after.module)
-    own = after_.removeprefix(f"{before_}," if before_ else "")
-    if after_ and after_ != before_:
-        if body["pipeline"] not in (after_, own):
-            _require("pipeline", body["pipeline"], own, where)
-        compared.append("pipeline")
-    else:
-        unchecked["pipeline"] = body["pipeline"]
-    listed = {rewrite["rule"] for rewrite in body["rewrites"]}
-    named = _rules(after) - _rules(before)
-    # "derive match" and "pass/Pattern" are matched by their parts.
-    known = {word for rule in listed for word in (rule, *re.split("[ /]", rule))}
-    if named and not named & known:
-        _require("rewrites", sorted(listed), f"{sorted(named)} in the result", where)
-    unchecked["rewrites"] = f"{len(body['rewrites'])}, by {len(listed)} rules"
-    if others := sorted(named - known):
-        unchecked["rewrites"] += f"; the result names {', '.join(others)} besides"
-    unchecked |= {key: body[key] for key in ("seed", "tolerance", "versions")}
-    unchecked["verdict"] = {
-        key: value for key, value in stated.items() if key not in ("kind", "assumptions", "folded")
-    }
-    return tuple(compared), unchecked
-
-
-def _require(what: str, stated: Any, found: Any, where: str) -> None:
-    """Raise UserError where a field differs from what was recomputed."""
-    if stated != found:
-        message = f"the certificate states other {what} than are found again"
-        raise UserError(message, where=where, expected=stated, found=found)
-
-
-def _ulps(constant: Mapping[str, Any]) -> float:
-    return float(constant["ulps"])
-
-
-def _rules(program: Program) -> set[str]:
-    """The rules that made ops of a program, as the ops' attributes name them."""
-    return {rule for op in program.module.walk() for rule in provenance(op)}
-
-
-def read_certificate(path: Path) -> dict[str, Any]:
-    """The body of an unchanged certificate.
-
-    Raises:
-        UserError: it is not a certificate, or its body was changed.
-    """
-    body: dict[str, Any] = _document_at(path)["body"]
-    return body
-
-
-def _document_at(path: Path) -> dict[str, Any]:
-    """A whole certificate. Raises UserError where its body was changed."""
-    try:
-        document: dict[str, Any] = json.loads(read_whole(path))
-    except (ValueError, RecursionError) as error:
-        raise UserError("this is not JSON", where=str(path)) from error
-    _intact(document, str(path))
-    return document
-
-
-def _intact(document: Any, where: str) -> dict[str, Any]:
-    """The body. Raises UserError where the document is not a certificate or was changed."""
-    if (fault := first_fault(document, SCHEMA)) is not None:
-        raise UserError(f"this is not a certificate: {fault}", where=where)
-    if body_hash(document["body"]) != document["body_sha256"]:
-        raise UserError("the certificate was changed after it was written", where=where)
-    body: dict[str, Any] = document["body"]
-    return body
 
 
 def body_hash(body: Mapping[str, Any]) -> str:
@@ -369,10 +187,10 @@ def _model(model: NamedModel, program: Program, folder: Path) -> dict[str, Any]:
     """A model and the hashes of its files, their names relative to the certificate's folder."""
     shapes = {name: list(dims) for name, dims in model.shapes.items()}
     if model.name.startswith(ZOO):
-        name, files = model.name, [_built(model.name, program)]
+        name, files = model.name, [built_entry(model.name, program)]
     else:
-        name = _relative(Path(model.name), folder)
-        files = [_file(path, folder) for path in files_of(Path(model.name))]
+        name = relative_name(Path(model.name), folder)
+        files = [file_entry(path, folder) for path in files_of(Path(model.name))]
     return {
         "name": name,
         "batch": model.batch,
@@ -382,36 +200,33 @@ def _model(model: NamedModel, program: Program, folder: Path) -> dict[str, Any]:
     }
 
 
-def _in_memory(role: str, program: Program) -> dict[str, Any]:
+def memory_entry(role: str, program: Program) -> dict[str, Any]:
     """The identity of a program without a file: hashes of its text and weights (zoo models)."""
     name = f"{MEMORY}{role}"
-    return {"name": name, "batch": 1, "seed": 0, "shapes": {}, "files": [_built(name, program)]}
+    return {
+        "name": name,
+        "batch": 1,
+        "seed": 0,
+        "shapes": {},
+        "files": [built_entry(name, program)],
+    }
 
 
-def _named(entry: Mapping[str, Any], folder: Path) -> NamedModel:
-    name = entry["name"]
-    if name.startswith(MEMORY):
-        hint = "isoform.check_certificate(certificate, source, result)"
-        raise UserError("this certificate is of programs in memory", hint=hint)
-    name = name if name.startswith(ZOO) else str(folder / name)
-    return NamedModel(name, entry["shapes"], entry["batch"], entry["seed"])
-
-
-def _relative(path: Path, folder: Path) -> str:
+def relative_name(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path.resolve(), folder)).as_posix()
 
 
-def _file(path: Path, folder: Path) -> dict[str, Any]:
+def file_entry(path: Path, folder: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         size = path.stat().st_size
     except OSError as error:
         raise cannot("read", path, error) from error
-    return {"name": _relative(path, folder), "bytes": size, "sha256": digest}
+    return {"name": relative_name(path, folder), "bytes": size, "sha256": digest}
 
 
-def _built(name: str, program: Program) -> dict[str, Any]:
+def built_entry(name: str, program: Program) -> dict[str, Any]:
     """A zoo model has no file: its text and weights identify it."""
     digest = hashlib.sha256(text := module_text(program.module).encode())
     for key in used_weights(program.module):
@@ -449,46 +264,10 @@ def _external(proto: Any, folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def _check_files(
-    role: str,
-    entries: Sequence[Mapping[str, Any]],
-    model: NamedModel,
-    folder: Path,
-    program: Program | None = None,
-) -> None:
-    """Compare hashes of files, or of a built model.
-
-    Raises:
-        UserError: one was changed.
-    """
-    for entry in entries:
-        if not model.name.startswith(ZOO):
-            found = _file(folder / entry["name"], folder)
-        elif program is not None:
-            found = _built(model.name, program)
-        else:
-            continue
-        if found["sha256"] != entry["sha256"]:
-            raise UserError(
-                f"this file of the {role} was changed after the certificate was written",
-                where=entry["name"],
-                expected=f"sha256 {entry['sha256'][:16]}...",
-                found=f"{found['sha256'][:16]}...",
-            )
-    if not model.name.startswith(ZOO):
-        listed, there = [e["name"] for e in entries], files_of(Path(model.name))
-        names = [_relative(path, folder) for path in there]
-        if names != listed:
-            raise UserError(f"the {role} has other files now", expected=listed, found=names)
-
-
 __all__ = [
     "CertifiedWork",
-    "Checked",
     "NamedModel",
     "body_hash",
     "certify",
     "files_of",
-    "read_certificate",
-    "recheck",
 ]

@@ -47,22 +47,22 @@ class Measurement:
 
     alternative: Alternative
     seconds: float
-    low: float  # the quartiles
-    high: float
+    low: float  # the first quartile of the times, in seconds
+    high: float  # the third one
     error: float
 
 
 def measure(
     op: KernelOp, constants: set[SSAValue], choices: Sequence[Alternative], seed: int
 ) -> list[Measurement]:
-    """Time every alternative of an op in turn, `ROUNDS` times; the first one is the baseline."""
-    trials = [_trial(op, constants, choice, seed) for choice in choices]
-    inputs = _inputs(trials[0][0], seed)
-    sessions = CPU.generator().sessions([program for program, _ in trials])
+    """Time every alternative of an op in turn, `ROUNDS` times; errors are against the first one."""
+    programs = [_program_of(op, constants, choice, seed) for choice in choices]
+    inputs = _inputs(programs[0][0], seed)
+    sessions = CPU.generator().sessions([program for program, _ in programs])
     outputs = [session.run(inputs) for session in sessions]
-    times: list[list[float]] = [[] for _ in trials]
+    times: list[list[float]] = [[] for _ in programs]
     for _ in range(ROUNDS):
-        for k, (session, (_, values)) in enumerate(zip(sessions, trials, strict=True)):
+        for k, (session, (_, values)) in enumerate(zip(sessions, programs, strict=True)):
             times[k].append(session.time(values))
     results: list[Measurement] = []
     for choice, taken, found in zip(choices, times, outputs, strict=True):
@@ -82,10 +82,11 @@ def largest_error(found: dict[str, Array], expected: dict[str, Array]) -> float:
     return worst
 
 
-def _trial(
+def _program_of(
     op: KernelOp, constants: set[SSAValue], choice: Alternative, seed: int
 ) -> tuple[Program, set[SSAValue]]:
-    program, copy = isolate(op, constants, seed)
+    """Return a program that runs an alternative, and the results of the ops that are timed."""
+    program, copy = isolate_contraction(op, constants, seed)
     ops = main_of(program.module).body.block.ops
     others = [op for op in ops if op is not copy]
     choice.apply(copy)
@@ -94,8 +95,10 @@ def _trial(
     return program, {result for op in ops if op not in others for result in op.results}
 
 
-def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
-    """A program of the op's contraction alone: its operands are inputs, or random weights.
+def isolate_contraction(
+    op: KernelOp, constants: set[SSAValue], seed: int
+) -> tuple[Program, KernelOp]:
+    """Return a program of the op's contraction alone: its operands are inputs, or random weights.
 
     The epilogue is left out: it costs about the same after any implementation, and without it equal
     contractions are measured once. Dim orders are kept; halos are reduced to what is read.
@@ -104,8 +107,8 @@ def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program,
     return _single_op_program(op, used, _first_scope(op, used), _result_type(op), constants, seed)
 
 
-def isolate_whole(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
-    """As `isolate`, with the op's scopes after the first one."""
+def isolate_kernel(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
+    """As `isolate_contraction`, with the epilogue: the scopes after the first one."""
     used, result = range(len(op.inputs)), _without_halo(op.type)
     return _single_op_program(op, used, op.body.clone(), result, constants, seed)
 
@@ -118,24 +121,24 @@ def _single_op_program(
     constants: set[SSAValue],
     seed: int,
 ) -> tuple[Program, KernelOp]:
-    """A program of one op with this region; `used` numbers its operands."""
+    """Return a program of one op with this region; `used` are the indices of its operands."""
     block = Block()
     weights = Weights()
     values: list[SSAValue] = []
     for position, k in enumerate(used):
         type_ = _without_halo(tensor_type(op.inputs[k]))
         if op.inputs[k] in constants:
-            weights.add(f"w{position}", partial(drawn_weight, type_, seed + position))
+            weights.add(f"w{position}", partial(random_weight, type_, seed + position))
             block.add_op(source := WeightOp(f"w{position}", logical(type_)))
             values.append(source.result)
         else:
             arg = block.insert_arg(logical(type_), len(block.args))
-            values.append(_copied(block, arg, type_))
+            values.append(_in_layout(block, arg, type_))
     copy = type(op)(values, region, result_type, _schedule(op))
     block.add_op(copy)
     if isinstance(copy, ConvOp):
         grow_halo(copy)
-    result = _copied(block, copy.result, logical(copy.type))
+    result = _in_layout(block, copy.result, logical(copy.type))
     block.add_op(ReturnOp(result))
     kind = FunctionType.from_lists([a.type for a in block.args], [result.type])
     module = ModuleOp([FuncOp("main", kind, Region(block))])
@@ -172,8 +175,8 @@ def _schedule(op: KernelOp) -> dict[str, Attribute] | None:
     return None if op.schedule is None else dict(op.schedule.data)
 
 
-def _copied(block: Block, value: SSAValue, type_: Tensor) -> SSAValue:
-    """The value in the layout of `type_`, copied if it has another."""
+def _in_layout(block: Block, value: SSAValue, type_: Tensor) -> SSAValue:
+    """Return the value in the layout of `type_`, copied if its layout is another."""
     if value.type == type_:
         return value
     build = ScopeBuilder()
@@ -188,8 +191,8 @@ def _layout(type_: Tensor) -> LayoutAttr | None:
     return type_.encoding if isinstance(type_.encoding, LayoutAttr) else None
 
 
-def drawn_weight(type_: Tensor, seed: int) -> Array:
-    """Random data of a type; matrices and kernels scaled so that sums keep their magnitude."""
+def random_weight(type_: Tensor, seed: int) -> Array:
+    """Draw random data of a type; sums over all dims but the first keep their magnitude."""
     shape, dtype = type_.get_shape(), to_numpy(type_.element_type)
     random = np.random.default_rng(seed)
     if not is_float(type_.element_type):
@@ -199,12 +202,12 @@ def drawn_weight(type_: Tensor, seed: int) -> Array:
 
 
 def _inputs(program: Program, seed: int) -> dict[str, Array]:
-    return {name: activations(type_, seed) for name, type_ in program.inputs.items()}
+    return {name: random_activation(type_, seed) for name, type_ in program.inputs.items()}
 
 
-def activations(type_: Tensor, seed: int) -> Array:
-    """Random data of a type, for an input."""
+def random_activation(type_: Tensor, seed: int) -> Array:
+    """Draw random data of a type, for an input: floats of unit variance."""
     if not is_float(type_.element_type):
-        return drawn_weight(type_, seed)
+        return random_weight(type_, seed)
     values = np.random.default_rng(seed).standard_normal(type_.get_shape())
     return np.asarray(values, to_numpy(type_.element_type))

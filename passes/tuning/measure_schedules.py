@@ -36,7 +36,13 @@ from ...dialects.weights import Weights
 from ...lowering.code_generator import TimedSession
 from ...lowering.targets import CPU
 from ..plan_memory import PlanMemory
-from .measure_alternatives import activations, drawn_weight, isolate, isolate_whole, largest_error
+from .measure_alternatives import (
+    isolate_contraction,
+    isolate_kernel,
+    largest_error,
+    random_activation,
+    random_weight,
+)
 
 # A schedule whose results differ by more, relative to the largest magnitude, is no result.
 MOST_ERROR = 1e-4
@@ -105,7 +111,7 @@ class TrialAnswer:
 def task_of(op: KernelOp, constants: Container[SSAValue]) -> KernelTask:
     """The kernel by itself, without its schedule."""
     known = {value for value in op.inputs if value in constants}
-    alone = isolate if isinstance(op, ConvOp | GemmOp) else isolate_whole
+    alone = isolate_contraction if isinstance(op, ConvOp | GemmOp) else isolate_kernel
     program, copy = alone(op, known, 0)
     copy.properties.pop("schedule", None)
     copy.attributes[MEASURED] = UnitAttr()
@@ -152,7 +158,7 @@ def program_of(task: KernelTask, seed: int) -> Program:
     program = Program(module, Weights())
     for position, op in enumerate(program.main.body.block.ops):
         if isinstance(op, WeightOp):
-            data = drawn_weight(tensor_type(op.result), seed + position)
+            data = random_weight(tensor_type(op.result), seed + position)
             program.weights.add(op.key, lambda data=data: data)
     return program
 
@@ -167,7 +173,7 @@ def measure_trials(request: TrialRequest) -> TrialAnswer:
         PlanMemory().apply(Context(), program.module)
     sessions = CPU.generator().sessions(programs)
     try:
-        inputs = {n: activations(t, request.seed) for n, t in programs[0].inputs.items()}
+        inputs = {n: random_activation(t, request.seed) for n, t in programs[0].inputs.items()}
         outputs = [session.run(inputs) for session in sessions]
         values: list[set[SSAValue]] = [{kernel.result} for kernel in kernels]
         times = _timed(sessions, values, request.rounds)

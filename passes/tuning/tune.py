@@ -25,7 +25,7 @@ from ..cost.cost_file import CostFile, Measured
 from ..margins import ACCEPT
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices
-from .measure_alternatives import Measurement, isolate, measure
+from .measure_alternatives import Measurement, isolate_contraction, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Incremented when alternatives or their errors change: choices of older generations are not used.
@@ -163,7 +163,7 @@ class Tune(ModulePass):
 
 def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:
     """The key of a kernel's choice: its contraction, layouts, which operands are constant."""
-    program, core = isolate(op, constants, 0)
+    program, core = isolate_contraction(op, constants, 0)
     text = signature(core)
     program.module.drop_all_references()
     return text

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isoform.compiler import api, zoo
-from isoform.compiler.reports.certificate import check_certificate
+from isoform.compiler.reports.check_certificate import check_certificate
 from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import isoform
-from isoform.compiler.reports.certificate import recheck
+from isoform.compiler.reports.check_certificate import recheck
 from isoform.dialects.errors import UserError
 
 torch: Any = pytest.importorskip("torch")

@@ -7,14 +7,9 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.reports.certificate import (
-    CertifiedWork,
-    _intact,
-    body_hash,
-    certificate_of,
-    check_certificate,
-)
+from isoform.compiler.reports.certificate import CertifiedWork, body_hash, certificate_of
 from isoform.compiler.reports.certificate_schema import SCHEMA
+from isoform.compiler.reports.check_certificate import _intact, check_certificate
 from isoform.compiler.reports.json_schema import first_fault
 from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.errors import UserError

@@ -10,8 +10,9 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.reports import certificate
-from isoform.compiler.reports.certificate import body_hash, check_certificate, recheck
+from isoform.compiler.reports import check_certificate as checking
+from isoform.compiler.reports.certificate import body_hash
+from isoform.compiler.reports.check_certificate import check_certificate, recheck
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
@@ -101,14 +102,14 @@ def test_neither_seed_nor_limit_of_a_certificate_is_believed(
         given.append((seed, budget))
         return compare(*programs, seed=seed, budget=budget)
 
-    monkeypatch.setattr(certificate, "compare", noting)
+    monkeypatch.setattr(checking, "compare", noting)
     document = json.loads(forged(certified, verdict__seed=99, seed=99).read_text())
     for seconds in (0.001, 1e6):
         document["made"]["seconds"] = seconds
         certified.write_text(json.dumps(document))
         recheck(certified)
     recheck(certified, 7.0, 5)
-    assert [budget for _, budget in given] == [certificate.CHECKING, certificate.CHECKING, 7.0]
+    assert [budget for _, budget in given] == [checking.CHECKING, checking.CHECKING, 7.0]
     assert given[0][0] != given[1][0]
     assert 99 not in {seed for seed, _ in given}
     assert given[2][0] == 5
@@ -177,7 +178,7 @@ def test_a_certificate_of_programs_in_memory_draws_anew(monkeypatch: pytest.Monk
     program = network()
     better = api.optimize(program, target="h100")
     document = better.certificate
-    monkeypatch.setattr(certificate, "compare", noting)
+    monkeypatch.setattr(checking, "compare", noting)
     for _ in range(2):
         check_certificate(document, program, better)
     assert given[0] != given[1]
