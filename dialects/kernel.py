@@ -296,7 +296,7 @@ class ContractionKernelOp(KernelOp):
         super().verify_()
         expected = self.expected(self.body)
         if expected is None:
-            raise VerifyException(f"{self.name}: the first scope is {self.UNFIT}")
+            raise VerifyException(f"{self.name}: the first scope is {self.FIRST_SCOPE_FAULT}")
         if self.contraction != expected:
             names = self.scopes[0].names
             given = "none" if self.contraction is None else f"<{_named(self.contraction, names)}>"

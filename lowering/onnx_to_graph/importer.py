@@ -27,7 +27,7 @@ from ...dialects.shape_guards import write_guards_and_sizes
 from ...dialects.types import Array, element_of, is_float, is_unsigned
 from . import (
     bounded,
-    control,
+    control_flow,
     folding,
     following,
     functions,
@@ -381,8 +381,8 @@ class Importer:
         if fused_body(node, domain) is not None:
             return self.call_body(node, lambda n: fused_body(n, domain), scope)
         functions.require_schema(node, domain)
-        if domain == "" and node.op_type in control.CONTROL:
-            return control.CONTROL[node.op_type](self, node, env, scope)
+        if domain == "" and node.op_type in control_flow.CONTROL:
+            return control_flow.CONTROL[node.op_type](self, node, env, scope)
         if domain == "" and (listed := sequences.resolve(node)) is not None:
             self.record(node, "folded")
             return listed
