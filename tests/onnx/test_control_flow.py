@@ -17,7 +17,7 @@ from isoform.dialects.control import ControlOp
 from isoform.dialects.errors import UserError
 from isoform.dialects.weights_only import depends_on_weights_only
 from isoform.lowering.graph_to_onnx.exporter import to_model
-from isoform.lowering.onnx_to_graph import control, import_onnx, load_dynamic, regions
+from isoform.lowering.onnx_to_graph import control_flow, import_onnx, load_dynamic, regions
 from isoform.lowering.onnx_to_graph.control_flow import MAX_ITERATIONS, MAX_UNROLLED
 from isoform.lowering.onnx_to_graph.importer import Importer
 from isoform.lowering.onnx_to_graph.loading import load_model
@@ -401,10 +401,10 @@ def test_importing_loops_within_loops_does_not_double_with_each() -> None:
 
 
 def test_a_loop_that_would_make_too_many_nodes_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "MAX_UNROLLED", 20)
+    monkeypatch.setattr(control_flow, "MAX_UNROLLED", 20)
     proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "four", "yes", "float[4] r, float[4] t")
     assert control_ops(import_onnx(proto)) == []
-    monkeypatch.setattr(control, "MAX_UNROLLED", 5)
+    monkeypatch.setattr(control_flow, "MAX_UNROLLED", 5)
     assert control_ops(import_onnx(proto)) == ["control.loop"]
     assert wrong(proto, {"x": X}) == ""
     assert MAX_UNROLLED > 1000
