@@ -40,7 +40,7 @@ from isoform.lowering.kernel_to_cuda.print_contraction import is_tiled
 from isoform.lowering.kernel_to_cuda.program_data import Launch
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device
 from isoform.lowering.kernel_to_cuda.schedule import (
-    MOST_SUMS,
+    MAX_SUMS,
     SHARED_BYTES,
     TileSizes,
     default_tiling,
@@ -168,7 +168,7 @@ def tilings() -> Iterator[TileSizes]:
                 sides = (threads // across, high), (across, wide)
                 rows, columns = (tile_sizes(*side) for side in sides)
                 made = TileSizes(rows, columns, (step, 1), 4, step)
-                if made.sums <= MOST_SUMS and made.shared_bytes(4) <= SHARED_BYTES:
+                if made.sums <= MAX_SUMS and made.shared_bytes(4) <= SHARED_BYTES:
                     yield made
 
 

@@ -55,8 +55,8 @@ Through: TypeAlias = Callable[[Expr], bool]
 Additions: TypeAlias = Literal["merged", "unsigned", "apart"]
 
 # Literal integer powers up to this one become products.
-MOST_POWER = 8
-_MOST_TRUTHS = 6
+MAX_POWER = 8
+_MAX_TRUTHS = 6
 COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _BITWISE = frozenset({"and", "or", "xor"})
@@ -284,7 +284,7 @@ class _Reader:
         power = exponent.constant
         if power == 0:
             return constant(1)
-        if power is None or power.denominator != 1 or not 1 <= abs(power) <= MOST_POWER:
+        if power is None or power.denominator != 1 or not 1 <= abs(power) <= MAX_POWER:
             return apply("pow", [base, exponent], self.extents)
         value = base
         for _ in range(abs(int(power)) - 1):
@@ -295,7 +295,7 @@ class _Reader:
 def is_zero_or_one(expr: Expr) -> bool:
     """Whether an expression over a few booleans is a boolean for all their values."""
     factors = {f.token: f for t in expr.terms for f in t.factors}
-    if any(t.sums for t in expr.terms) or len(factors) > _MOST_TRUTHS:
+    if any(t.sums for t in expr.terms) or len(factors) > _MAX_TRUTHS:
         return False
     if not all(_is_truth(f) for f in factors.values()):
         return False

@@ -58,9 +58,9 @@ from .wrapping import WRAP, bits_of, in_type, reduced, stays_inside, type_named,
 
 # With more orders of tied sums than this, their neighbours decide. If ties are left, the first
 # order is taken: sound, but not canonical.
-MOST_ORDERS = 5040
+MAX_ORDERS = 5040
 # A product of sums with more terms than this stays a call of "mul".
-MOST_TERMS = 1024
+MAX_TERMS = 1024
 
 # --- building -----------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ def multiply(left: Expr, right: Expr, extents: Extents) -> Expr:
         return scale(right, c)
     if (c := right.constant) is not None:
         return scale(left, c)
-    if len(left.terms) * len(right.terms) > MOST_TERMS:
+    if len(left.terms) * len(right.terms) > MAX_TERMS:
         args = sorted((left, right), key=lambda e: e.token)
         return Expr((Term(ONE, (), (Apply("mul", tuple(args), len(extents)),)),))
     pairs = itertools.product(products(left), products(right))
@@ -504,11 +504,11 @@ def _least_order(
     for k in range(len(sums)):
         groups.setdefault(signature(k), []).append(k)
     tied = [groups[s] for s in sorted(groups)]
-    if _orders(tied) > MOST_ORDERS:
+    if _orders(tied) > MAX_ORDERS:
         tied = _refined(tied, lambda names: text([*outer, *names]))
     orders = _orders(tied)
     plain = [k for group in tied for k in group]
-    if orders == 1 or orders > MOST_ORDERS:
+    if orders == 1 or orders > MAX_ORDERS:
         return plain
 
     def renamed(order: Sequence[int]) -> str:

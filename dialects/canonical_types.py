@@ -25,7 +25,7 @@ Product: TypeAlias = "tuple[Fraction, Extents, tuple[Factor, ...]]"
 
 ONE = Fraction(1)
 # Iterators of a sum inside a function that get a name of their own.
-_MOST_NESTED = 16
+_MAX_NESTED = 16
 
 
 def digest(text: str) -> str:
@@ -280,7 +280,7 @@ def _names_inside(names: Sequence[str], depth: int) -> Sequence[str]:
         return names
     kept = names[:depth]
     nested = sum(name.startswith("b") for name in kept)
-    return [*kept, *(f"b{nested + k}" for k in range(_MOST_NESTED))]
+    return [*kept, *(f"b{nested + k}" for k in range(_MAX_NESTED))]
 
 
 def render(expr: Expr, names: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from .types import element_of, is_byte, shape_of
 Ints = ArrayAttr[IntAttr]
 _LISTS = ("strides", "dilations", "pads")
 # Contractions are memoised for this many forms.
-MOST_KNOWN = 1 << 14
+MAX_KNOWN = 1 << 14
 
 
 def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
@@ -101,7 +101,7 @@ class ContractionAttr(ParametrizedAttribute):
             return None
         form = _form(scope)
         if form not in _KNOWN:
-            if len(_KNOWN) >= MOST_KNOWN:
+            if len(_KNOWN) >= MAX_KNOWN:
                 _KNOWN.clear()
             _KNOWN[form] = _of(scope)
         return _KNOWN[form]

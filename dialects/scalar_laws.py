@@ -66,7 +66,7 @@ _INTEGER_DIVISION: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
     "idiv": lambda a, b: math.trunc(a / b),
     "irem": lambda a, b: a - b * math.trunc(a / b),
 }
-_MOST_POWER = 64
+_MAX_POWER = 64
 _COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
@@ -86,7 +86,7 @@ def value_at(function: str, arguments: Sequence[Fraction]) -> Fraction | None:
     if function == "min":
         return min(arguments)
     if function == "ipow":  # an integer power
-        return arguments[0] ** int(arguments[1]) if 0 <= arguments[1] <= _MOST_POWER else None
+        return arguments[0] ** int(arguments[1]) if 0 <= arguments[1] <= _MAX_POWER else None
     if function in _INTEGER_DIVISION and arguments[1] != 0:
         return Fraction(_INTEGER_DIVISION[function](*arguments))
     return None

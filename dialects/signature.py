@@ -17,7 +17,7 @@ from xdsl.printer import Printer
 
 from .algebra import ScopeOp
 
-MOST_TEXTS = 1 << 12
+MAX_TEXTS = 1 << 12
 _TEXTS: dict[Hashable, str] = {}
 # Left out: positions in memory, and attributes that a kernel's region implies.
 _LEFT_OUT = ("offset", "offsets", "contraction")
@@ -28,7 +28,7 @@ def signature(op: Operation) -> str:
     form = _form(op, {})
     text = _TEXTS.get(form)
     if text is None:
-        if len(_TEXTS) >= MOST_TEXTS:
+        if len(_TEXTS) >= MAX_TEXTS:
             _TEXTS.clear()
         text = _TEXTS[form] = _text(op)
     return text

@@ -26,7 +26,7 @@ from ..dialects.weights_only import weights_only
 
 RULE = "integer-products"
 # So many products of bytes, each at most 255 * 255 after zero points, fit 32 bits.
-MOST_TERMS = (1 << 31) // (255 * 255) - 1
+MAX_TERMS = (1 << 31) // (255 * 255) - 1
 
 Product: TypeAlias = "ConvOp | MatmulOp"
 
@@ -219,7 +219,7 @@ class _Rewrite:
         """Whether a kernel multiplies them, filters constant, and sums fit."""
         if isinstance(self.op, ConvOp) and right.bytes not in self.known:
             return False
-        return left.bytes not in self.known and terms(self.op) <= MOST_TERMS
+        return left.bytes not in self.known and terms(self.op) <= MAX_TERMS
 
     def _scaled(self) -> SSAValue | None:
         """scaled(a, s) * scaled(b, t) = scaled(a * b, s * t), then the bias."""

@@ -27,7 +27,7 @@ SHORT_SUM = 8
 LEAST_COLUMNS = 8
 
 # The deepest panel of bytes that is copied to the stack: 256 KiB of words.
-MOST_COPIED = 2048
+MAX_COPIED = 2048
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 def _multiplies_bytes(found: GemmMatch, constants: set[SSAValue]) -> bool:
     """Whether the right operand can be packed: beforehand, or a panel at a time on the stack."""
     known = found.b.source in constants
-    return _packable(found.b.source) and (known or found.k.extent <= MOST_COPIED)
+    return _packable(found.b.source) and (known or found.k.extent <= MAX_COPIED)
 
 
 def _peel(

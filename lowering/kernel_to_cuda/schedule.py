@@ -34,10 +34,10 @@ LOAD_COST = 2.0
 # Fetching one element of a tile: its address and bounds, the load, the store to shared memory.
 FETCH_COST = 8.0
 SHARED_BYTES = 48 << 10
-MOST_SUMS = 128
+MAX_SUMS = 128
 # Elements that a thread of a default tiling holds between fetching and storing them: with 8 x 8
 # sums, more would spill.
-MOST_FETCHED = 24
+MAX_FETCHED = 24
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def _check(op: KernelOp, tiling: TileSizes, width: int) -> None:
             expected=f"at most {SHARED_BYTES} bytes",
             found=tiling.shared_bytes(width),
         )
-    if tiling.sums > MOST_SUMS:
+    if tiling.sums > MAX_SUMS:
         raise UserError(
             "a thread cannot keep so many results in registers",
             where=where(op),
-            expected=f"at most {MOST_SUMS}",
+            expected=f"at most {MAX_SUMS}",
             found=tiling.sums,
         )
     if tiling.vector not in (1, 4):
@@ -168,7 +168,7 @@ def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int =
     found = [
         t
         for t in candidates(step)
-        if t.shared_bytes(width) <= SHARED_BYTES and t.fetched <= MOST_FETCHED
+        if t.shared_bytes(width) <= SHARED_BYTES and t.fetched <= MAX_FETCHED
     ]
     return min(found, key=lambda t: modelled(t, rows, columns, batch))
 

@@ -22,7 +22,7 @@ Fact: TypeAlias = tuple[tuple[SSAValue, ...], Index, int]
 Bounds: TypeAlias = tuple[Fact, ...]
 
 # A nest of more regions than these is one, with every bound checked at every vector.
-MOST_REGIONS = 32
+MAX_REGIONS = 32
 
 
 def guarded(block: Block) -> list[LoadOp | InsideOp]:
@@ -88,12 +88,12 @@ def regions(loop: ForOp, known: Known | None = None) -> list[ForOp]:
     """Copies of a loop, the only op of its block, in branches on what outer loops decide.
 
     The parts of a concat and the rows of a padded picture are such regions. In each, a read is
-    there, or it is not. Above `MOST_REGIONS` all stay one.
+    there, or it is not. Above `MAX_REGIONS` all stay one.
     """
     known = known or {}
     simplify(loop.block, known)
     bounds = _outer_bounds(loop)
-    if not bounds or _count(bounds, known, MOST_REGIONS) > MOST_REGIONS:
+    if not bounds or _count(bounds, known, MAX_REGIONS) > MAX_REGIONS:
         return [loop]
     block = loop.parent_block()
     assert block is not None and block.first_op is loop is block.last_op

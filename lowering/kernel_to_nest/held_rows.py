@@ -17,7 +17,7 @@ from .point_sums import UNROLLED
 
 # Vectors that all rows of a point may have, and reads that are written out for them.
 MOST_VECTORS = 128
-MOST_READS = 768
+MAX_READS = 768
 
 
 def can_be_held(plan: NestPlan, lanes: int) -> bool:
@@ -37,7 +37,7 @@ def can_be_held(plan: NestPlan, lanes: int) -> bool:
         for scope in plan.scopes
         for operand in scope.reads
     )
-    return shifted and vectors <= MOST_VECTORS and reads <= MOST_READS
+    return shifted and vectors <= MOST_VECTORS and reads <= MAX_READS
 
 
 def _index(operand: NestOperand, made: Mapping[SSAValue, ScopePlan]) -> Index:

@@ -20,7 +20,7 @@ from ..kernel_to_cpu.nests.nest import Inlined, NestOperand, NestPlan, Part, Sco
 CHEAP = arith.AddfOp | arith.SubfOp | arith.MulfOp | arith.NegfOp | arith.ConstantOp
 # Operations of a row, and scopes that compute them again.
 MOST_OPS = 2
-MOST_READERS = 2
+MAX_READERS = 2
 
 
 def inline_rows(plan: NestPlan) -> NestPlan:
@@ -29,7 +29,7 @@ def inline_rows(plan: NestPlan) -> NestPlan:
         readers = [s for s in plan.scopes if _reads(s, scope)]
         reads = [operand for s in readers for operand in _reads(s, scope)]
         in_place = all(_is_in_place(operand, scope, plan.extents) for operand in reads)
-        if _is_cheap(scope) and len(readers) <= MOST_READERS and in_place:
+        if _is_cheap(scope) and len(readers) <= MAX_READERS and in_place:
             rest = [_with(s, scope) for s in plan.scopes if s is not scope]
             return inline_rows(replace(plan, scopes=rest))
     return plan

@@ -22,7 +22,7 @@ UNROLLED = 9
 # Partial results that a reduction keeps, for an addition to start in every cycle.
 CHAINS = 8
 # Bodies written out in a loop over a summation.
-MOST_BODIES = 32
+MAX_BODIES = 32
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class PointSums:
         if not outer:
             return
         deep = rewrites.mark(outer[-1], "serial", unroll=1)
-        chains = min(self.chains // count, MOST_BODIES // inside, deep.size)
+        chains = min(self.chains // count, MAX_BODIES // inside, deep.size)
         if chains > 1:
             chain(_top(outer), deep, chains, self.width)
 

@@ -27,7 +27,7 @@ STACK = 4
 # Bytes of an operand, more than a second-level cache holds.
 LEAST_BYTES_AHEAD = 2 << 20
 # Limit for the rows of points in the first-level cache, beside their operands.
-MOST_STAGED = 1 << 14
+MAX_STAGED = 1 << 14
 
 
 def plain_points(
@@ -185,7 +185,7 @@ def _is_staged(op: KernelOp, size: int, lanes: int, stacked: bool) -> bool:
     Measured: of a pool with strides, where little is stored, it gains nothing.
     """
     row = (size // lanes + 2) * lanes * (STACK if stacked else 1)
-    small = row * memory_type(op.type.element_type).bytes <= MOST_STAGED
+    small = row * memory_type(op.type.element_type).bytes <= MAX_STAGED
     return small and 2 * byte_size(op.type) >= sum(byte_size(tensor_type(v)) for v in op.inputs)
 
 

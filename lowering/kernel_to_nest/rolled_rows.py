@@ -21,8 +21,8 @@ from .point_sums import UNROLLED
 from .row_scopes import RowBuilder
 
 # Places of the result in a step, and places of the row before that it may need.
-MOST_STEP = 8
-MOST_WIDTH = 6
+MAX_STEP = 8
+MAX_WIDTH = 6
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ def rolled(plan: NestPlan) -> Rolled | None:
     columns = [np.broadcast_to(e.evaluate(values), grid.shape[1]) for e in indices]
     places = np.stack([c.reshape(plan.extents[outer], -1) for c in columns], 1)
     places = places.reshape(plan.extents[outer], -1)
-    for step in range(1, MOST_STEP + 1):
+    for step in range(1, MAX_STEP + 1):
         if len(places) % step or len(places) == step:
             continue
         moves = places[step:] - places[:-step]
         window = places[:step]
         width = int(window.max() - window.min()) + 1
-        if (moves == moves.flat[0]).all() and moves.flat[0] > 0 and width <= MOST_WIDTH:
+        if (moves == moves.flat[0]).all() and moves.flat[0] > 0 and width <= MAX_WIDTH:
             return Rolled(plan, step, int(moves.flat[0]), int(window.min()), width)
     return None

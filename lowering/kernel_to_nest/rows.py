@@ -48,13 +48,13 @@ LEAST_CHECKED = 4
 # Written out whole, a row would be kept in more registers than there are.
 UNROLL = 4
 # Reads of vectors in a row that is written out, not a loop.
-MOST_READS = 256
+MAX_READS = 256
 # Points that are interleaved, what their rows may take of the first-level cache, and the largest
 # result for which they are: beyond a second-level cache of 2 MiB rows are read while the last is
 # stored.
 TOGETHER = 2
 MOST_BYTES = 32 << 10
-MOST_RESULT = 1 << 21
+MAX_RESULT = 1 << 21
 # Limit for the rows of all points that are interleaved.
 MOST_STACK = 1 << 17
 
@@ -167,7 +167,7 @@ def _first_part(before: Operation) -> Operation:
 
 def _take_turns(op: KernelOp, plan: NestPlan) -> bool:
     """Whether points are interleaved, so that none waits for a sum: their rows must lie in L1."""
-    return _row_bytes(plan) * TOGETHER <= MOST_BYTES and byte_size(op.type) <= MOST_RESULT
+    return _row_bytes(plan) * TOGETHER <= MOST_BYTES and byte_size(op.type) <= MAX_RESULT
 
 
 def _row_bytes(plan: NestPlan) -> int:
@@ -200,7 +200,7 @@ def _is_written_out(loop: ForOp, width: int) -> bool:
     """Whether lanes lie at other distances in each vector of a row: known ones, without a loop."""
     reads = [op for op in loop.walk() if isinstance(op, LoadOp) and loop.iterator in op.places]
     taps = math.prod(k.size for path in map(loop_path, inner_loops(loop)) for k in path)
-    if loop.size // width * taps * len(reads) > MOST_READS:
+    if loop.size // width * taps * len(reads) > MAX_READS:
         return False
     return any(
         lane_offsets(op.indices[0], list(op.places).index(loop.iterator), width) is None

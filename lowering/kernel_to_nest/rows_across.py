@@ -22,7 +22,7 @@ from .row_scopes import RowBuilder
 # What all rows of a point may take of the stack, and of the cache.
 MOST_BYTES = 1 << 17
 # Vectors of a window that stay in registers.
-MOST_KEPT = 12
+MAX_KEPT = 12
 # Rows in the lanes of neighbouring points must promise this much: each is a whole row.
 GAIN = 2.0
 
@@ -80,7 +80,7 @@ def possible_vectors(plan: NestPlan, vector: int, lanes: int, window: Rolled | N
 
     def fit(n: int) -> bool:
         if window is not None:
-            return window.width * n <= MOST_KEPT
+            return window.width * n <= MAX_KEPT
         return _stack(plan, width * n) <= MOST_BYTES
 
     return [n for n in (1, 2, 4) if n == 1 or (extent % (width * n) == 0 and fit(n))]

@@ -31,7 +31,7 @@ from ..kernel_to_cpu.emit.access import MOST_LOADS
 from . import rewrites
 
 # Taps along the lanes, each of which is a shuffle or two.
-MOST_TAPS = 16
+MAX_TAPS = 16
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _window(loop: ForOp, lane: SSAValue) -> LaneWindow | None:
     values = product(*(range(k.size) for k in taps))
     offsets = tuple(sum(s * n for s, n in zip(steps, place, strict=True)) for place in values)
     far = abs(step) + max(map(abs, offsets)) // 4 >= MOST_LOADS
-    if not any(steps) or far or len(offsets) > MOST_TAPS:
+    if not any(steps) or far or len(offsets) > MAX_TAPS:
         return None
     return LaneWindow(tuple(taps), read, step, offsets)
 

@@ -21,7 +21,7 @@ from .winograd import KernelBuilder, copy_epilogue
 
 # Of a depthwise window, and of the rows that its lanes are: measured with vectors of 16, 7x7 taps
 # are as fast either way, and rows of 7 twice as slow.
-MOST_TAPS = 49
+MAX_TAPS = 49
 LEAST_WIDTH = 12
 # Pixels of an image from which on a product of a single tap is faster.
 LEAST_PIXELS = 400
@@ -54,7 +54,7 @@ def _is_convolved(value: SSAValue) -> bool:
 def _slides_in_rows(op: ConvOp) -> bool:
     found = op.parameters
     depthwise = 1 < found.groups == found.features == found.channels and not found.transposed
-    return depthwise and math.prod(found.kernel) <= MOST_TAPS and found.sizes[-1] >= LEAST_WIDTH
+    return depthwise and math.prod(found.kernel) <= MAX_TAPS and found.sizes[-1] >= LEAST_WIDTH
 
 
 def _is_product(op: ConvOp) -> bool:

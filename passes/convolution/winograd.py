@@ -51,7 +51,7 @@ T = TypeVar("T")
 # Groups with fewer channels or features leave most lanes of a product's vectors empty.
 LEAST_OF_GROUP = 8
 # Most positions of a tile: transforms are unrolled, and larger ones take long to compile.
-MOST_POSITIONS = 64
+MAX_POSITIONS = 64
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def applies(op: ConvOp, form: WinogradForm) -> bool:
     dims = form.dims(found.kernel, found.sizes)
     return (
         all(dim.positions in POINTS for dim in dims if dim.taps > 1)
-        and math.prod(dim.positions * dim.blocks for dim in dims) <= MOST_POSITIONS
+        and math.prod(dim.positions * dim.blocks for dim in dims) <= MAX_POSITIONS
         and set(found.strides) == set(found.dilations) == {1}
         and _lanes(found) >= (LEAST_OF_GROUP if found.groups > 1 else 2)
         and shape_of(op.scopes[0].result) == op.type.get_shape()

@@ -22,7 +22,7 @@ from ...lowering.algebra_to_kernel.constant import constant_values
 from .algebra_inline_copies import copied
 
 # A scope in so many parts is stored: its expression would stand in all of them.
-MOST_PARTS = 16
+MAX_PARTS = 16
 
 Box: TypeAlias = "list[range]"
 """The positions that a read takes, a range of each dim."""
@@ -69,7 +69,7 @@ def _inline(scope: ScopeOp) -> None:
     readers = list(dict.fromkeys(use.operation for use in scope.result.uses))
     scopes = [op for op in readers if isinstance(op, ScopeOp) and op.is_pointwise]
     reads = [(s, r) for s in scopes for r in s.reads() if r.source is scope.result]
-    if len(scopes) != len(readers) or not 1 < len(reads) <= MOST_PARTS:
+    if len(scopes) != len(readers) or not 1 < len(reads) <= MAX_PARTS:
         return
     boxes = [_box(read, reader.traversal) for reader, read in reads]
     found = [box for box in boxes if box is not None]

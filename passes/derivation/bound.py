@@ -22,13 +22,13 @@ from .body import SumOfProducts, body_of, rows_of
 from .price import Priced, ScopePrices
 from .replace import Roots, scopes_of
 
-# Winograd computes tiles of at most this many results, of windows from `TAPS` to `MOST_TAPS`
+# Winograd computes tiles of at most this many results, of windows from `TAPS` to `MAX_TAPS`
 # (longer ones are sums of those), and of windows of two taps.
 TILE = 4
-TAPS, MOST_TAPS = 3, 7
+TAPS, MAX_TAPS = 3, 7
 TILE_OF_TWO = 3
 # Positions of an index are counted up to this many.
-MOST_POSITIONS = 1 << 20
+MAX_POSITIONS = 1 << 20
 
 
 def least_of_program(roots: Roots, priced: Priced, prices: ScopePrices) -> float:
@@ -83,7 +83,7 @@ def has_fast_form(root: Scope) -> bool:
 
 def _left(taps: Sequence[int]) -> float:
     """The share of multiplications left by Winograd's largest tiles."""
-    most = [min(count, MOST_TAPS) for count in taps if count > 1]
+    most = [min(count, MAX_TAPS) for count in taps if count > 1]
     tiles = [TILE_OF_TWO if count < TAPS else TILE for count in most]
     return math.prod((m + count - 1) / (m * count) for m, count in zip(tiles, most, strict=True))
 
@@ -107,7 +107,7 @@ def _taps(match: Match) -> list[int]:
 def _share_inside(row: Index, size: int, extents: Sequence[int]) -> float:
     """The share of the iterators' values for which an index is inside its operand."""
     used = [(k, c) for k, c in row.terms if isinstance(k, int)]
-    if math.prod(extents[k] for k, _ in used) > MOST_POSITIONS:
+    if math.prod(extents[k] for k, _ in used) > MAX_POSITIONS:
         return 0.0
     values = np.array([row.constant])
     for k, c in used:

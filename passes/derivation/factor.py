@@ -19,7 +19,7 @@ from .step import DerivationStep
 
 FACTOR_SUM = "factor-sum"
 # More sums than this are not put in every order.
-_MOST_SUMS = 5
+_MAX_SUMS = 5
 
 
 def factor_sum(old: Scope) -> DerivationStep | None:
@@ -109,7 +109,7 @@ def _shares(
     extents = [first.extents[k] for k in sums]
     for read in body.reads:
         own = _sums_of(read, body)
-        if read.source is not wanted.source or len(own) != len(sums) or len(own) > _MOST_SUMS:
+        if read.source is not wanted.source or len(own) != len(sums) or len(own) > _MAX_SUMS:
             continue
         for order in itertools.permutations(own):
             if [body.extents[k] for k in order] != extents:

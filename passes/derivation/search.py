@@ -34,7 +34,7 @@ from .sums import every_sum_split
 
 MERGE_COPIES = "merge-copies"
 # Eager rules shrink a program each time; more rounds than this would be a bug.
-_MOST_ROUNDS = 1000
+_MAX_ROUNDS = 1000
 # Prices are sums of floats, whose order may differ.
 _CLOSE = 1e-6
 # What making and pricing a program takes.
@@ -314,7 +314,7 @@ class Searcher:
         if roots not in self._normal:
             applied: list[RuleApplication] = []
             new = roots
-            for _ in range(_MOST_ROUNDS):
+            for _ in range(_MAX_ROUNDS):
                 found = self._eager_step(new)
                 if found is None:
                     break

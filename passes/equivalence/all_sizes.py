@@ -37,10 +37,10 @@ from .verdict import DIFFERENT, ORDER, UNKNOWN, Kind, OutputVerdict, Verdict
 # Sizes below this are always tried: iterators of one point have a form of their own.
 _SMALL = 4
 # Of more sizes than this below a region that is proved, only the first `_SMALL` are tried.
-_MOST_SINGLE = 12
+_MAX_SINGLE = 12
 _ANOTHER_WAY = "the programs are proved equal in another way at each size"
 # Sizes tried where nothing can be proved.
-_MOST_TRIED = 125
+_MAX_TRIED = 125
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class _Comparison:
         """Try a symbol's numbers below `end`; the region that is left."""
         least = region.least[name]
         stop = end
-        if end - least > _MOST_SINGLE:
+        if end - least > _MAX_SINGLE:
             stop = least + _SMALL
             rest = replace(region, least={**region.least, name: stop})
             where = f"{rest.text({})}, {name} < {end}"
@@ -225,7 +225,7 @@ class _Comparison:
             for name, least in every.least.items()
             for k in range(_SMALL, self.symbols.periods.get(name, 0))
         ]
-        for number, fixed in enumerate(islice(chain(together, alone), _MOST_TRIED)):
+        for number, fixed in enumerate(islice(chain(together, alone), _MAX_TRIED)):
             region = every
             for name, size in fixed:
                 region = region if size is None else region.with_fixed(name, size)

@@ -35,7 +35,7 @@ from .witness import Foreign, ProgramPair
 # Values this near, relative to the largest, count as equal: a fault changes later values.
 _NEAR = 2.0**-7
 # A weight is replaced if it differs by at most this many times what counts as rounding.
-_MOST_TIMES = 8.0
+_MAX_TIMES = 8.0
 _SAME = 1e-12
 # With fewer coefficients than this, most of them need not be near.
 _FEW = 4
@@ -179,7 +179,7 @@ class ConstantAligner(Matcher):
         """One weight, its value in the other program, and where they differ."""
         unit = np.spacing(np.abs(array)).astype(np.float64)
         with np.errstate(all="ignore"):
-            most = _MOST_TIMES * most_ulps(array.dtype) * unit
+            most = _MAX_TIMES * most_ulps(array.dtype) * unit
             far = far | ~(np.abs(array.astype(np.float64) - laid) <= most)
             known = self.tied.get(token)
             if known is not None:  # read twice, as two constants that are near

@@ -19,7 +19,7 @@ from ...dialects.index import Index, range_of
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
 
 # Scopes nested deeper than this depend on everything they read.
-MOST_NESTED = 24
+MAX_NESTED = 24
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Dependencies:
         return self._opened(source, box)
 
     def _opened(self, source: Scope, box: Box) -> frozenset[str]:
-        if self.nested >= MOST_NESTED:
+        if self.nested >= MAX_NESTED:
             box = _full_ranges(source)
         key = (source.token, box)
         if key not in self.known:

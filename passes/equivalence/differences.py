@@ -44,10 +44,10 @@ def by_witness(
         return None
     scales = _scales(pairs)
     begun = time.monotonic()
-    for k in range(witness.MOST_DRAWS):
+    for k in range(witness.MAX_DRAWS):
         started = time.monotonic()
         spent = started - begun
-        if spent > (witness.SECONDS if k >= len(scales) else witness.MOST_SECONDS):
+        if spent > (witness.SECONDS if k >= len(scales) else witness.MAX_SECONDS):
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:

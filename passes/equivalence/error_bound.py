@@ -40,7 +40,7 @@ from .residues import LEAST_PRIME, prime_pool
 # Points at which a law fixes a function's value, and neutral elements: at most this many a
 # function.
 LAWS = 6
-MOST_LANES = 8
+MAX_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def lanes_for(measures: Iterable[Measure], target: float) -> int | None:
     """The fewest lanes, at least two, that reach the target bound; None if too many."""
     measures = list(measures)
     lane = lane_error(measures)
-    for lanes in range(2, MOST_LANES + 1):
+    for lanes in range(2, MAX_LANES + 1):
         if miss(measures, lanes, lane) <= target:
             return lanes
     return None

@@ -45,9 +45,9 @@ STATEMENT = (
     "whose values they have, up to rounding"
 )
 METHOD = "coefficients"
-_MOST_ELEMENTS = 1 << 24
+_MAX_ELEMENTS = 1 << 24
 # A constant that is added may be made of numbers this many times larger.
-_MOST_TIMES = 8.0
+_MAX_TIMES = 8.0
 
 Data = Mapping[str, Callable[[], Array]]
 
@@ -213,7 +213,7 @@ def _coefficient(
     """The product of a term's constants, over the outer iterators and then its sums."""
     kept = [*range(first), *order]
     read = {k for f in factors for k in f.iterators}
-    if math.prod(wide[k] for k in kept if k in read) > _MOST_ELEMENTS:
+    if math.prod(wide[k] for k in kept if k in read) > _MAX_ELEMENTS:
         raise _UnknownError
     lanes, used = contract(numbers.field, [numbers.factor(f, wide) for f in factors], kept)
     ways = math.prod(wide[k] for k in range(first, len(wide)) if k not in order and k not in read)
@@ -229,7 +229,7 @@ def _measured(size: Array) -> Array:
     It may be a difference of constants that only the other tool knew, as a batch norm's shift. The
     median magnitude of its tensor stands for them, up to a multiple of its own.
     """
-    return np.maximum(size, np.minimum(_MOST_TIMES * size, np.median(size)))
+    return np.maximum(size, np.minimum(_MAX_TIMES * size, np.median(size)))
 
 
 def largest_distance(group: ConstantGroup, dtype: np.dtype[Any]) -> float:
@@ -241,7 +241,7 @@ def largest_distance(group: ConstantGroup, dtype: np.dtype[Any]) -> float:
 def distances(group: ConstantGroup, dtype: np.dtype[Any]) -> Array:
     """The distance of each coefficient from the other side's; NaN where one overflows."""
     shape = np.broadcast_shapes(*(p.shape for side in group.parts for p in side))
-    if math.prod(shape) > _MOST_ELEMENTS:
+    if math.prod(shape) > _MAX_ELEMENTS:
         raise _UnknownError
     totals: list[Any] = []
     size: Any = np.zeros(shape)

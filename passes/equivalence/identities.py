@@ -64,9 +64,9 @@ STATEMENTS: dict[str, str] = {
 _ODD = frozenset({"erf", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh"})
 _EVEN = frozenset({"abs", "cos", "cosh"})
 # Rationals that a rounded literal may represent.
-_MOST_DENOMINATOR = 4096
+_MAX_DENOMINATOR = 4096
 _MOST_DENOMINATOR_32 = 256  # so few that a float32 is hardly one of them by chance
-_MOST_RADICAND = 64
+_MAX_RADICAND = 64
 
 
 def prove_up_to_functions(prover: Prover, a: Source, b: Source, cut: Iterable[str]) -> Proof:
@@ -387,7 +387,7 @@ def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
 
     The literal, or its reciprocal that division made, must be the nearest float32 or float64.
     """
-    if value.denominator <= _MOST_DENOMINATOR or value == 0:
+    if value.denominator <= _MAX_DENOMINATOR or value == 0:
         return None
     size = abs(value)
     for x, turn in ((size, False), (1 / size, True)):
@@ -404,15 +404,15 @@ def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
 
 
 def _rational(x: Fraction, kind: type[np.floating]) -> tuple[Fraction, Fraction] | None:
-    most = _MOST_DENOMINATOR if kind is np.float64 else _MOST_DENOMINATOR_32
+    most = _MAX_DENOMINATOR if kind is np.float64 else _MOST_DENOMINATOR_32
     simple = x.limit_denominator(most)
     same = float(kind(simple.numerator / simple.denominator)) == float(x)
     return (simple, ONE) if same and simple != x else None
 
 
 def _radical(x: Fraction, kind: type[np.floating]) -> tuple[Fraction, Fraction] | None:
-    square = (x * x).limit_denominator(_MOST_RADICAND)
-    if square == 0 or square.numerator > _MOST_RADICAND:
+    square = (x * x).limit_denominator(_MAX_RADICAND)
+    if square == 0 or square.numerator > _MAX_RADICAND:
         return None
     root = math.sqrt(square.numerator / square.denominator)
     near = abs(root - float(x)) <= 2 * float(np.spacing(kind(root)))

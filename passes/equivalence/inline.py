@@ -31,11 +31,11 @@ from .evaluator import dependency_order
 # Before the token of a source that a leaf stands for.
 AT_THE_CUT = "cut "
 # Limits of an expression's size: terms, factors at all levels, nesting of functions.
-MOST_TERMS = 256
-MOST_FACTORS = 768
-MOST_DEPTH = 8
+MAX_TERMS = 256
+MAX_FACTORS = 768
+MAX_DEPTH = 8
 # Limits for opening scopes at their reads: nesting, and total number.
-MOST_NESTED, MOST_OPENED = 64, 4096
+MAX_NESTED, MAX_OPENED = 64, 4096
 
 
 class TooManyTermsError(Exception):
@@ -74,14 +74,14 @@ class Inliner:
                 self._check(value)
             total.append(bind(value, extents, term.sums) if term.sums else value)
             count += len(total[-1].terms)
-            if count > MOST_TERMS:
+            if count > MAX_TERMS:
                 raise TooManyTermsError
         return add(*total)
 
     def _check(self, expr: Expr) -> None:
         self.check()
         factors, depth = expr.size
-        if len(expr.terms) > MOST_TERMS or factors > MOST_FACTORS or depth > MOST_DEPTH:
+        if len(expr.terms) > MAX_TERMS or factors > MAX_FACTORS or depth > MAX_DEPTH:
             raise TooManyTermsError
 
     def _factor(self, made: Factor, extents: Extents) -> Expr:
@@ -143,7 +143,7 @@ class NarrowInliner(Inliner):
         given = substitute(source.expr, index, extents)
         key = (given.token, extents)
         if key not in self.opened:
-            if len(self.opened) >= MOST_OPENED or self.nested >= MOST_NESTED:
+            if len(self.opened) >= MAX_OPENED or self.nested >= MAX_NESTED:
                 raise TooManyTermsError
             self.nested += 1
             self.opened[key] = self.expr(given, extents)

@@ -28,7 +28,7 @@ from ...dialects.index import Index, iterators
 from ...dialects.types import Array
 
 # Limits: dims of a weight whose orders are tried, and positions at which a part may begin.
-_MOST_DIMS, _MOST_POSITIONS = 4, 64
+_MAX_DIMS, _MAX_POSITIONS = 4, 64
 # A weight of one element may equal another by chance.
 _LEAST = 2
 
@@ -113,7 +113,7 @@ def _begins_with(
 
 def _orders(array: Array) -> Iterator[tuple[Sequence[int], Array]]:
     """An array with its dims in each order."""
-    if array.ndim > _MOST_DIMS:
+    if array.ndim > _MAX_DIMS:
         yield range(array.ndim), array
         return
     for order in itertools.permutations(range(array.ndim)):
@@ -128,7 +128,7 @@ def _positions(part: Array, whole: Array) -> Iterator[Sequence[int]]:
     if math.prod(part.shape) == math.prod(whole.shape):
         starts: Array = np.zeros((1, part.ndim), np.int64)
     else:
-        starts = np.argwhere(whole[starts_range] == part[(0,) * part.ndim])[:_MOST_POSITIONS]
+        starts = np.argwhere(whole[starts_range] == part[(0,) * part.ndim])[:_MAX_POSITIONS]
     for start in starts.tolist():
         block = tuple(slice(s, s + n) for s, n in zip(start, part.shape, strict=True))
         if _same(whole[block], part):

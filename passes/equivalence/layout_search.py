@@ -24,7 +24,7 @@ from ...dialects.types import Array
 # Digits of a position, outermost first: extent, and stride in the other tensor.
 Digits: TypeAlias = "tuple[tuple[int, int], ...]"
 
-_MOST_DIMS = 5
+_MAX_DIMS = 5
 
 
 def layout(wanted: Array, found: Array, tolerance: float) -> Digits | None:
@@ -92,7 +92,7 @@ def _by_elements(flat: Array, other: Array) -> Digits | None:
 def _permutations(shape: Sequence[int], other: Sequence[int]) -> Iterator[Digits]:
     """The ways to swap the dims of the finer shape and join them to the other's."""
     mine, theirs = ([n for n in s if n != 1] for s in (shape, other))
-    if max(len(mine), len(theirs)) > _MOST_DIMS:
+    if max(len(mine), len(theirs)) > _MAX_DIMS:
         return
     for order in itertools.permutations(range(len(theirs))):
         if _joins([theirs[k] for k in order], mine):

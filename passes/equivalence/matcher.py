@@ -28,17 +28,17 @@ from .prove import STRUCTURAL, Place, Proof, Prover
 from .sampler import Sampler
 
 # Candidates tried for one scope, and how often a proof is repeated over an earlier cut.
-MOST_CANDIDATES = 4
-MOST_WIDENINGS = 3
+MAX_CANDIDATES = 4
+MAX_WIDENINGS = 3
 # Proofs tried for values that depend on one whose proof failed.
-MOST_AFTER = 2
+MAX_AFTER = 2
 # Drawn values nearer than this, relative to the largest, may be equal.
 _EXACT = 3e-12
 # With more scopes than this between a value and the cut, the value is not compared on the way.
-MOST_BETWEEN = 32
+MAX_BETWEEN = 32
 # Of these scopes, at most this many may be unknown to the first program. With more, equal values
 # are a coincidence (a softmax that is 0 or 1), or too far from the cut.
-MOST_APART = 10
+MAX_APART = 10
 
 
 @dataclass
@@ -105,12 +105,12 @@ class Matcher:
     def is_hopeless(self, source: Source) -> bool:
         """Whether a value whose proof failed, with its reader, is an operand of this one."""
         nodes = dependency_order(source, frozenset(self.matched)) if self.stuck else []
-        return any(self.stuck.get(node.token, 0) >= MOST_AFTER for node in nodes)
+        return any(self.stuck.get(node.token, 0) >= MAX_AFTER for node in nodes)
 
     def is_out_of_reach(self, source: Source) -> bool:
         """Whether a proof is hopeless: far from every matched value."""
         nodes = dependency_order(source, frozenset(self.matched))
-        return len(nodes) > MOST_BETWEEN and self.is_hopeless(source)
+        return len(nodes) > MAX_BETWEEN and self.is_hopeless(source)
 
     def _count_stuck(self, source: Source) -> None:
         """Count a failed proof: a limited number may follow the first one."""
@@ -152,7 +152,7 @@ class Matcher:
         cut = frozenset(self.matched)
         between = dependency_order(source, cut)
         apart = [n for n in between if n.token in self.unmatched and n.token not in self.stuck]
-        if len(between) > MOST_BETWEEN or len(apart) > MOST_APART:
+        if len(between) > MAX_BETWEEN or len(apart) > MAX_APART:
             return
         among = self.by_size.get(_size(source), [])
         value = self.sampler.value(source) if among else None
@@ -170,7 +170,7 @@ class Matcher:
                 continue
             yield among[k], through(among[k], digits, source)
             tried += 1
-            if tried == MOST_CANDIDATES:
+            if tried == MAX_CANDIDATES:
                 return
 
     def agree(self, a: Source, b: Source) -> bool:
@@ -196,7 +196,7 @@ class Matcher:
         """
         cut = frozenset(self.matched)
         proof = Proof(None)
-        for _ in range(MOST_WIDENINGS):
+        for _ in range(MAX_WIDENINGS):
             cut = self._common(a, b, cut)
             proof = self._prove(a, b, cut)
             if proof.equal:

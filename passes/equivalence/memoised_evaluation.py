@@ -19,9 +19,9 @@ from ...dialects.op_reference import Steps, evaluate_op
 from ...dialects.types import Array
 
 # Elements of results that are kept.
-_MOST_ELEMENTS = 1 << 27
+_MAX_ELEMENTS = 1 << 27
 # Arrays up to this size are compared with earlier ones.
-_MOST_COMPARED = 1 << 19
+_MAX_COMPARED = 1 << 19
 
 
 @dataclass
@@ -49,7 +49,7 @@ class MemoisedEvaluator:
         """See `evaluate_op`. The operands are kept, so that no other array takes their identity."""
         if not isinstance(op, GraphOp | ConstantOp) or isinstance(op, OpaqueOp) or op.regions:
             return evaluate_op(op, operands, weights, arithmetic)
-        if self.elements > _MOST_ELEMENTS:
+        if self.elements > _MAX_ELEMENTS:
             return self.compute(op, operands, weights, arithmetic)
         operands = [self._one(array) for array in operands]
         key = (
@@ -84,7 +84,7 @@ class MemoisedEvaluator:
         if known is not None:
             return known[1]
         found = array
-        if array.size <= _MOST_COMPARED:
+        if array.size <= _MAX_COMPARED:
             plain = np.ascontiguousarray(array).reshape(-1)  # which makes a scalar a row of one
             key = array.shape, array.dtype.str, zlib.crc32(plain.view(np.uint8).data)
             found = self.contents.setdefault(key, array)

@@ -26,7 +26,7 @@ from ...dialects.scalars import Const, postorder
 from ...dialects.types import Array, element_of, is_float, is_half, to_numpy
 from ...dialects.weights import Weights
 from ...dialects.weights_only import weights_only
-from .verdict import MOST_HALF_ULPS, MOST_ULPS
+from .verdict import MAX_HALF_ULPS, MAX_ULPS
 
 # A difference this small, relative to the largest value of the output, may be float64's rounding.
 TOLERANCE = 1e-7
@@ -39,9 +39,9 @@ _NEAR = 1e-5
 _CHANGED = 2.0**-20
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
 # place. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
-_MOST_UNITS, _MOST_HALF_UNITS = 16.0, 1.0
+_MAX_UNITS, _MAX_HALF_UNITS = 16.0, 1.0
 # Random numbers drawn for one array: a prime, so that its rows differ.
-_MOST_DRAWN = 65521
+_MAX_DRAWN = 65521
 
 # Changes an array, told a number that belongs to its content, and what `Foreign` says of it.
 Change: TypeAlias = "Callable[[Array, int, Array | None], Array]"
@@ -90,9 +90,9 @@ class Roundings:
         coarsest = max(sorted(common, key=str), key=unit, default=f32)
         if not is_half(coarsest):
             return Roundings(
-                Nearness(_LOOSE), MOST_ULPS * unit(f32), _NEAR, half=False, literals=False
+                Nearness(_LOOSE), MAX_ULPS * unit(f32), _NEAR, half=False, literals=False
             )
-        one = MOST_HALF_ULPS * unit(coarsest)
+        one = MAX_HALF_ULPS * unit(coarsest)
         loose = min(_LOOSEST, one * math.sqrt(max(_met(a), _met(b), 1)))
         literals = _long_literals(a, coarsest) != _long_literals(b, coarsest)
         return Roundings(Nearness(loose, one), one, loose, half=True, literals=literals)
@@ -105,7 +105,7 @@ def unit(element: Attribute) -> float:
 
 def most_ulps(dtype: np.dtype[Any]) -> float:
     """The ulps by which a constant may differ from what it was computed from."""
-    return MOST_HALF_ULPS if _is_short(dtype) else MOST_ULPS
+    return MAX_HALF_ULPS if _is_short(dtype) else MAX_ULPS
 
 
 def _is_short(dtype: np.dtype[Any]) -> bool:
@@ -203,13 +203,13 @@ def rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...
 
 def doubt(array: Array) -> float:
     """The relative error that a number of unknown origin may have."""
-    units = _MOST_HALF_UNITS if _is_short(array.dtype) else _MOST_UNITS
+    units = _MAX_HALF_UNITS if _is_short(array.dtype) else _MAX_UNITS
     return units * float(ml_dtypes.finfo(array.dtype).eps)
 
 
 def _drawn(array: Array, seed: tuple[int, ...]) -> Array:
     """Numbers between -1 and 1; large arrays repeat some thousands of them."""
-    some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MOST_DRAWN))
+    some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MAX_DRAWN))
     return np.resize(some, array.shape)
 
 

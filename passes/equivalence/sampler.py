@@ -26,7 +26,7 @@ from .static_gather import DataOf
 
 # Limits for the elements of all kept values, and for one scope's points: beyond, values are
 # unknown.
-MOST_KEPT = 1 << 27
+MAX_KEPT = 1 << 27
 _EXACT = 2.0**53  # smaller integers are exact
 
 
@@ -79,7 +79,7 @@ class Sampler:
 
     def _compute(self, node: Source) -> bool:
         size = 0 if node.token in self.data else math.prod(node.shape)
-        if self.kept + size > MOST_KEPT:
+        if self.kept + size > MAX_KEPT:
             return False
         try:
             self.check()

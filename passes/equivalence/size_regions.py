@@ -39,7 +39,7 @@ RANGES = ((1, 8), (9, 28), (29, 60))
 # Two sizes that have nothing in common, and of which multiples in an index are seen.
 PROBES = ((11, 13, 17, 19, 23, 29, 31, 37), (101, 103, 107, 109, 113, 127, 131, 137))
 # Remainders of sizes; more are not told apart.
-MOST_RESIDUES = 16
+MAX_RESIDUES = 16
 _TRIES = 400
 # A symbol of at most so many numbers has each of them tried.
 FEW = 12
@@ -133,8 +133,8 @@ class SymbolTable:
         """Why nothing can be said of all sizes, or "" if it can."""
         if any(not part.args[1].is_Integer for part in self._divisions()):
             return "a size is divided by a size"
-        if math.prod(self.periods.values()) > MOST_RESIDUES:
-            return f"sizes are divided by numbers with more than {MOST_RESIDUES} remainders"
+        if math.prod(self.periods.values()) > MAX_RESIDUES:
+            return f"sizes are divided by numbers with more than {MAX_RESIDUES} remainders"
         return ""
 
     def _divisions(self) -> Iterator[Expression]:

@@ -26,7 +26,7 @@ from ...dialects.types import Array, element_of, is_float, shape_of
 DataOf: TypeAlias = "Callable[[WeightOp], Array | None]"
 
 # Limits for computing positions: ops and elements.
-_MOST_STEPS, _MOST_POSITIONS = 64, 1 << 16
+_MOST_STEPS, _MAX_POSITIONS = 64, 1 << 16
 
 
 def static_gather(op: GatherOp, x: Source, data: DataOf) -> Scope | None:
@@ -80,7 +80,7 @@ def _collect(value: SSAValue, steps: list[Operation]) -> bool:
         return False
     if op in steps:
         return True
-    if any(is_float(element_of(v)) or math.prod(shape_of(v)) > _MOST_POSITIONS for v in op.results):
+    if any(is_float(element_of(v)) or math.prod(shape_of(v)) > _MAX_POSITIONS for v in op.results):
         return False
     if not isinstance(op, WeightOp | ConstantOp | GraphOp | ScopeOp | OnesOp):
         return False

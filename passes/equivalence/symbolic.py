@@ -34,10 +34,10 @@ from ...dialects.index import Index, grid
 from ...dialects.scalar_laws import COMMUTATIVE
 
 # Points enumerated for one expression, over all its terms.
-MOST_POINTS = 1 << 21
+MAX_POINTS = 1 << 21
 # Points of one comparison with all inner comparisons; each tried order of iterators adds some.
 MOST_WORK, ORDER_WORK = 1 << 24, 1 << 12
-_MOST_KEY = 1 << 62
+_MAX_KEY = 1 << 62
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -230,7 +230,7 @@ def differing(
     variables = Variables() if variables is None else variables
     common = math.lcm(*(t.coefficient.denominator for e in (a, b) for t in e.terms))
     signed = [(t, 1) for t in a.terms] + [(t, -1) for t in b.terms]
-    if sum(math.prod(extents + t.sums) for t, _ in signed) > MOST_POINTS:
+    if sum(math.prod(extents + t.sums) for t, _ in signed) > MAX_POINTS:
         return None
     rows: dict[int, list[tuple[Integers, int]]] = {}
     try:
@@ -251,7 +251,7 @@ def _monomials(
 ) -> dict[int, tuple[Integers, Integers]]:
     """By degree, the distinct monomials, sorted, and their coefficients times `common`."""
     total = sum(math.prod(extents + t.sums) for t in expr.terms)
-    if total > MOST_POINTS:
+    if total > MAX_POINTS:
         raise _GiveUpError
     variables.spend(total)
     rows: dict[int, list[tuple[Integers, int]]] = {}
@@ -271,7 +271,7 @@ def _summed(parts: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integers]:
     keys = np.concatenate([rows for rows, _ in parts])
     if not len(keys):
         return keys, np.zeros(0, np.int64)
-    small = sum(len(rows) * abs(c) for rows, c in parts) < _MOST_KEY
+    small = sum(len(rows) * abs(c) for rows, c in parts) < _MAX_KEY
     kind = np.int64 if small else object
     values = np.concatenate([np.full(len(rows), c, kind) for rows, c in parts])
     order = _sorted_order(keys)
@@ -286,7 +286,7 @@ def _summed(parts: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integers]:
 def _sorted_order(keys: Integers) -> Integers:
     """Rows in lexicographic order, sorted by one packed key if it fits."""
     spans = [int(column.max()) + 1 for column in keys.T]
-    if math.prod(spans) < _MOST_KEY:
+    if math.prod(spans) < _MAX_KEY:
         packed = keys[:, 0].copy()
         for column, span in zip(keys.T[1:], spans[1:], strict=True):
             packed = packed * span + column

@@ -61,7 +61,7 @@ from .static_gather import DataOf, static_gather
 Merge = Callable[[Source, Operation], Source]
 
 # Literals up to this size are taken as their numbers.
-MOST_KNOWN = 4096
+MAX_KNOWN = 4096
 _SUMS = frozenset({"add", "sub", "neg"})
 
 
@@ -375,10 +375,10 @@ def known_numbers(array: Array, element: Attribute) -> Source | None:
         number = array.flat[0]
         value = float(number) if is_float(element) else int(number)
         return scope(array.shape, element, literal_value(value))
-    if array.size <= MOST_KNOWN and np.isfinite(array.astype(np.float64)).all():
+    if array.size <= MAX_KNOWN and np.isfinite(array.astype(np.float64)).all():
         kind = float if is_float(element) else int
         return numbers([Fraction(kind(v)) for v in array.flat], array.shape, element)
-    return _mask(array, element) if array.size <= MOST_KNOWN and is_float(element) else None
+    return _mask(array, element) if array.size <= MAX_KNOWN and is_float(element) else None
 
 
 def _mask(array: Array, element: Attribute) -> Source | None:

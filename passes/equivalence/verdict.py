@@ -35,7 +35,7 @@ ORDER: tuple[Kind, ...] = (EQUAL, FOLDING, FUNCTIONS, UNKNOWN, DIFFERENT)
 
 # A constant farther than this from an expression, in units in the last place of its type, was not
 # made from it; the second is for half floats (docs/equality.md states the same numbers).
-MOST_ULPS, MOST_HALF_ULPS = 8.0, 4.0
+MAX_ULPS, MAX_HALF_ULPS = 8.0, 4.0
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from .joined_weights import OtherWeight, as_expression
 from .recognised_weights import ConstantValues
 from .roundings import most_ulps
 from .translate import (
-    MOST_KNOWN,
+    MAX_KNOWN,
     Translator,
     known_numbers,
     literal,
@@ -175,7 +175,7 @@ class WeightIdentities:
         array, element = program.weights[op.key], op.type.element_type
         if array.size != 1 and self.identity(op, program) in other:
             return made
-        few = array.size <= MOST_KNOWN and (
+        few = array.size <= MAX_KNOWN and (
             not is_float(element)
             or len(np.unique(array)) <= min(_FEW_NUMBERS, max(1, array.size // 4))
         )

@@ -28,7 +28,7 @@ from .verdict import Difference
 # zero, or where several relus are 0. Small programs are tried more often, for this many seconds;
 # large ones less often.
 SCALES = (1.0, 0.05, 1.0, 8.0, 200.0)
-MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
+MAX_DRAWS, SECONDS, MAX_SECONDS = 50, 0.5, 8.0
 # Functions that soon leave the range of float64: large inputs then show rounding, not meaning.
 STEEP = frozenset({"exp", "expm1", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
 # At one position a difference counts if it exceeds this part of the values there, and this many
@@ -43,9 +43,9 @@ _BLOCKS = (1, 4, 16)
 # Seeds, and how many times the draw of each is added.
 Steps: TypeAlias = "tuple[tuple[int, float], ...]"
 # Elements of weights kept in float64 between runs.
-_MOST_HELD = 1 << 27
+_MAX_HELD = 1 << 27
 # Draws whose outputs are kept.
-_MOST_KEPT = 8
+_MAX_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class ProgramPair:
             name = name if self.identity is None else self.identity(op, program)
             if name not in wide:
                 array = program.weights[op.key]
-                if sum(w.size for w in wide.values()) + array.size > _MOST_HELD:
+                if sum(w.size for w in wide.values()) + array.size > _MAX_HELD:
                     continue
                 wide[name] = array.astype(np.float64)
             found[op.result] = wide[name]
@@ -264,7 +264,7 @@ class PairRun:
             found = self._run("a"), self._run("b")
         finally:
             self.program_pair.remembering.forget()
-        if len(kept) < _MOST_KEPT and sum(x.size for side in found for x in side) < 1 << 22:
+        if len(kept) < _MAX_KEPT and sum(x.size for side in found for x in side) < 1 << 22:
             kept[key] = found
         return found
 

@@ -23,7 +23,7 @@ from ...lowering.algebra_to_kernel.match import row_major
 from .fuse_kernels import merge, names_between, only_user
 
 # Rows of scores without a softmax are on the stack, a vector of rows at once.
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 LEAST_QUERIES = 8
 
 
@@ -117,7 +117,7 @@ def _is_attention(kernels: Sequence[KernelOp], constants: set[SSAValue]) -> bool
     if constants.intersection(outer[m.source] for m in (found.right, found.values)):
         return False
     rows, keys = found.extents[found.query], found.extents[found.loops]
-    return rows >= LEAST_QUERIES and (keys <= MOST_KEYS or match_softmax(found) is not None)
+    return rows >= LEAST_QUERIES and (keys <= MAX_KEYS or match_softmax(found) is not None)
 
 
 def _as_attention(kernels: Sequence[KernelOp]) -> None:

@@ -35,7 +35,7 @@ LEAST_ROWS = 4
 # So little is done before a second thread has begun.
 SMALL_BYTES = 1 << 15
 # Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
-MOST_SCOPES = 32
+MAX_SCOPES = 32
 # Operations of a product per byte of the intermediate and of the result. Above this, storing the
 # value is better: alone, a product is computed a block of rows at a time, within a row it is not.
 MOST_WORK = 4.0
@@ -115,7 +115,7 @@ def only_user(value: SSAValue, kernel: Operation) -> bool:
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scopes, names = [*producer.scopes, *kernel.scopes], names_between(producer, kernel)
-    if len(scopes) > MOST_SCOPES or not reads_single_positions(scopes, names):
+    if len(scopes) > MAX_SCOPES or not reads_single_positions(scopes, names):
         return False
     shared = shared_loops(scopes, names)
     whole = all(len(loop_extents(s)) == shared for s in scopes)

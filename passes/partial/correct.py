@@ -27,7 +27,7 @@ from .region import Box, Mask, boxes
 
 Form: TypeAlias = Literal["plain", "library", "pieces", "fused"]
 # A box is cut into at most this many, so that its reads do not depend on digits of positions.
-_MOST_PIECES = 8
+_MAX_PIECES = 8
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def cut(cover: Cover) -> Cover:
         pieces = [box]
         for dim in range(len(box)):
             pieces = [piece for one in pieces for piece in _cut_along(cover.program, one, dim)]
-        wrong += pieces if len(pieces) <= _MOST_PIECES else [box]
+        wrong += pieces if len(pieces) <= _MAX_PIECES else [box]
     return replace(cover, wrong=tuple(wrong))
 
 

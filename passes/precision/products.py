@@ -16,7 +16,7 @@ from ...dialects.graph.contraction import ConvOp, ConvTransposeOp, MatmulOp
 from ...dialects.program import main_of
 from ...dialects.types import element_of, shape_of
 from ...dialects.weights_only import weights_only
-from ..integer_products import MOST_TERMS, terms
+from ..integer_products import MAX_TERMS, terms
 
 Product: TypeAlias = "ConvOp | ConvTransposeOp | MatmulOp"
 PRODUCTS = (ConvOp, ConvTransposeOp, MatmulOp)
@@ -131,7 +131,7 @@ def _bytes_fit(op: Product, known: set[SSAValue]) -> bool:
         return False
     if isinstance(op, ConvOp) and shape_of(op.w)[1] == 1:
         return False
-    return terms(op) <= MOST_TERMS
+    return terms(op) <= MAX_TERMS
 
 
 __all__ = ["KINDS", "PRODUCTS", "Product", "products"]

@@ -30,7 +30,7 @@ CLOCKS = {"p100": 1.30e9, "v100": 1.53e9, "a100": 1.41e9, "h100": 1.98e9, "h200"
 SHARED = {"p100": 64, "v100": 96, "a100": 164, "h100": 228, "h200": 228}
 """KiB of shared memory of a multiprocessor."""
 THREADS, BLOCKS, REGISTERS = 2048, 32, 65536  # most of a multiprocessor
-MOST_REGISTERS = 255  # of a thread
+MAX_REGISTERS = 255  # of a thread
 # Instructions in flight that keep a multiprocessor busy: four schedulers, four cycles each, with
 # one warp of independent multiply-adds a cycle.
 IN_FLIGHT = 16
@@ -68,7 +68,7 @@ class ModelledGpu:
         box = (*schedule.box, *(tiles[2] for tiles in schedule.reduction))
         inputs = sum(math.prod(needed(operand, box)) for operand in operands(nest))
         registers = 16 + math.prod(schedule.split) * (math.prod(schedule.box) + inputs)
-        if registers > MOST_REGISTERS:
+        if registers > MAX_REGISTERS:
             return 0  # it would spill
         most = (BLOCKS, THREADS // schedule.threads, REGISTERS // (registers * schedule.threads))
         return min(*most, SHARED[self.target.name] * 1024 // near)

@@ -23,7 +23,7 @@ from .instances import (
 )
 from .rule import Rule, variables_of
 
-_BASES, _MOST_BASES, _NEXT = 3, 7, 300
+_BASES, _MAX_BASES, _NEXT = 3, 7, 300
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def bases(rule: Rule) -> list[Bindings]:
     found = nearest_instances(rule, _BASES)
     seen = {_ranks(rule, base) for base in found}
     for base in islice(first_instances(rule), _BASES, _NEXT):
-        if len(found) < _MOST_BASES and _ranks(rule, base) not in seen:
+        if len(found) < _MAX_BASES and _ranks(rule, base) not in seen:
             seen.add(_ranks(rule, base))
             found.append(base)
     return found

@@ -33,7 +33,7 @@ class ConstantStep(NamedTuple):
 
 Steps: TypeAlias = "tuple[Array | ConstantStep, ...]"
 
-MOST_CONSTANT = 1 << 16
+MAX_CONSTANT = 1 << 16
 """Elements of the largest literal that a rule may write into a program."""
 _WHOLE_IDENTITY = 32
 """The largest identity matrix that is a literal; longer ones would be tensors of unknown numbers to
@@ -82,7 +82,7 @@ def makes_sense(op: str, attributes: Mapping[str, Any]) -> bool:
             return True
 
 
-def is_writable(op: str, attributes: Mapping[str, Any], most: int = MOST_CONSTANT) -> bool:
+def is_writable(op: str, attributes: Mapping[str, Any], most: int = MAX_CONSTANT) -> bool:
     """Whether a program can hold a constant: its literal has at most so many elements."""
     numbers: list[Any] = [n for value in attributes.values() for n in atoms_of(value)]
     if any(n < 1 for n in numbers) or not makes_sense(op, attributes):

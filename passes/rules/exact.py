@@ -39,7 +39,7 @@ Attributes: TypeAlias = "tuple[tuple[str, Any], ...]"
 PRIME = 4194301  # below 2^22: 2^11 products of two residues add up exactly in a float64
 FIELD = Residues((PRIME,), 0)
 _LOWEST = float(PRIME)  # stands for -inf: below every residue
-_MOST_CONSTANT = 1 << 20
+_MAX_CONSTANT = 1 << 20
 
 
 @cache
@@ -247,7 +247,7 @@ def constant(op: str, attributes: Attributes) -> Lanes | None:
 
     given = dict(attributes)
     numbers: list[Any] = [n for value in given.values() for n in atoms_of(value)]
-    if any(not isinstance(n, int) or n < 1 for n in numbers) or np.prod(numbers) > _MOST_CONSTANT:
+    if any(not isinstance(n, int) or n < 1 for n in numbers) or np.prod(numbers) > _MAX_CONSTANT:
         return None
     if not makes_sense(op, given):
         return None

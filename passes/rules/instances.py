@@ -122,8 +122,8 @@ _SCALED = ("groups", "sizes", "extents", "shape", "size", "channels")
 _OF_SLICES = ("starts", "extents", "steps")
 _OF_BROADCASTS = ("shape", "dims")
 _IMAGE_RANK = 4
-_MOST_ELEMENTS = 20_000
-_MOST_TURNED = 6
+_MAX_ELEMENTS = 20_000
+_MAX_TURNED = 6
 _TRIES = 40
 
 
@@ -179,7 +179,7 @@ def values_of(
             found = constant(node.op, given)
             return None if found is None else (found,)
         compiled = plan(node.op, given, tuple(o.shape[1:] for o in operands))
-        if compiled is None or any(prod(s) > _MOST_ELEMENTS for s in compiled.shapes):
+        if compiled is None or any(prod(s) > _MAX_ELEMENTS for s in compiled.shapes):
             return None
         return compiled.run(operands)
 
@@ -327,7 +327,7 @@ class InstanceSampler:
         self.plain = len(self.bases)
         for k in range(self.plain):
             turned = [t for t in self._turned(self.bases[k]) if self._fits(t[0])]
-            for moved, order in turned[:_MOST_TURNED]:
+            for moved, order in turned[:_MAX_TURNED]:
                 self.bases.append(moved)
                 self.ties.append([self._turned_tie(tie, order) for tie in self.ties[k]])
 

@@ -25,7 +25,7 @@ from .rule_program import RuleOnTable, RuleProgram
 Rows = dict[str, list[Row]]
 """Rows to give to egglog, by relation."""
 
-_MOST_REASONS = 200
+_MAX_REASONS = 200
 
 
 @dataclass(frozen=True)
@@ -157,5 +157,5 @@ class Answers:
 
     def _refuse(self, rule: str, reason: str) -> None:
         key = rule, reason
-        if key in self.refused or len(self.refused) < _MOST_REASONS:
+        if key in self.refused or len(self.refused) < _MAX_REASONS:
             self.refused[key] = self.refused.get(key, 0) + 1

@@ -21,8 +21,8 @@ from .rule_program import RuleProgram
 if TYPE_CHECKING:
     from egglog.bindings import EGraph as Egglog
 
-_MOST_ENGINES = 4
-_MOST_SHOWN = 100
+_MAX_ENGINES = 4
+_MAX_SHOWN = 100
 _NODES = ("in-", "leaf", "light", "same")  # relations whose rows become e-nodes
 ANALYSIS = "(run-schedule (saturate (run analysis)))"
 
@@ -141,7 +141,7 @@ class Engine:
         """The run as a program of egglog alone, a command a line; answers stand in it as rows."""
         encoding, lines = self.program.encoding, list[str]()
         for number, attribute in enumerate(encoding.attributes):
-            lines.append(f"; attribute {number}: {str(attribute)[:_MOST_SHOWN]}")
+            lines.append(f"; attribute {number}: {str(attribute)[:_MAX_SHOWN]}")
         for number, types in enumerate(encoding.types):
             lines.append(f"; type {number}: {', '.join(map(str, types))}")
         for number, rule in enumerate(m.rule.name for m in self.program.members):
@@ -211,6 +211,6 @@ def engine_for(
         wanted |= set(engine.program.encoding.shapes) if engine is not None else set()
         engine = Engine.make(rules, wanted, table, prefix, guarded)
     _CACHE.engines[key] = engine
-    while len(_CACHE.engines) > _MOST_ENGINES:
+    while len(_CACHE.engines) > _MAX_ENGINES:
         del _CACHE.engines[next(iter(_CACHE.engines))]
     return engine

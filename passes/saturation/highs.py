@@ -31,7 +31,7 @@ _SMALL = 3000
 _SECONDS_A_COLUMN = 4e-4
 """Of the root; of a node a tenth: between half and twice as much on the zoo's models."""
 
-_MOST_NODES = 2**31 - 1
+_MAX_NODES = 2**31 - 1
 
 _HEURISTICS = ("feasibility_jump", "rins", "rens", "root_reduced_cost", "zi_round")
 
@@ -76,9 +76,9 @@ NOTHING = SolverResult(None, 0.0, False)
 def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> SolverResult:
     """Solve; nothing is the answer where a limit comes first."""
     if not is_counted():
-        return _solve(program, seconds, mebibytes, _MOST_NODES)
+        return _solve(program, seconds, mebibytes, _MAX_NODES)
     root = max(int(program.whole.sum()), 1) * _SECONDS_A_COLUMN
-    nodes = min(int((seconds / root - 1) * 10), _MOST_NODES)
+    nodes = min(int((seconds / root - 1) * 10), _MAX_NODES)
     if nodes < 1:
         return NOTHING
     found = _solve(program, wall_seconds(seconds), mebibytes, nodes)
@@ -110,7 +110,7 @@ def _solve(program: IntegerProgram, seconds: float, mebibytes: float, nodes: int
 
 
 def run_highs(
-    program: IntegerProgram, seconds: float, nodes: int = _MOST_NODES, heuristics: bool = True
+    program: IntegerProgram, seconds: float, nodes: int = _MAX_NODES, heuristics: bool = True
 ) -> SolverResult:
     """Solve in this process; once more, from nothing, where the answer misses its own bound.
 
@@ -205,7 +205,7 @@ def main() -> None:
     _bound_memory(mebibytes)
     # Where nodes are counted, what heuristics take is not known beforehand.
     program, most = IntegerProgram(**{k: found[k] for k in found}), int(nodes)
-    answer = run_highs(program, seconds, most, heuristics=most == _MOST_NODES)
+    answer = run_highs(program, seconds, most, heuristics=most == _MAX_NODES)
     values = np.empty(0) if answer.values is None else answer.values
     data = io.BytesIO()
     np.savez(data, values=values, bound=answer.bound, optimal=answer.optimal, nodes=answer.nodes)

@@ -75,7 +75,7 @@ class Prepared:
 
 
 _PREPARED: dict[object, Prepared] = {}
-_MOST_PREPARED = 16
+_MAX_PREPARED = 16
 
 
 def prepared(graph: EGraph, rules: tuple[Rule, ...], table: OpTable, prefix: str) -> Prepared:
@@ -86,7 +86,7 @@ def prepared(graph: EGraph, rules: tuple[Rule, ...], table: OpTable, prefix: str
     if key not in _PREPARED:
         kept, skipped = usable(rules, table, prefix)
         found, whole = _relevant(shapes, kept, table, prefix)
-        while len(_PREPARED) >= _MOST_PREPARED:
+        while len(_PREPARED) >= _MAX_PREPARED:
             del _PREPARED[next(iter(_PREPARED))]
         _PREPARED[key] = Prepared(found, tuple(skipped), whole)
     return _PREPARED[key]

@@ -24,7 +24,7 @@ from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, T
 from .egraph import projection
 from .encoding import Shape
 
-MOST_CONSTANT = 1 << 16
+MAX_CONSTANT = 1 << 16
 """Elements of the largest literal a rule may write into a program."""
 
 Made: TypeAlias = "tuple[Head, tuple[int, ...], Types]"
@@ -170,7 +170,7 @@ class Inference:
 
     def _constant(self, term: Node, values: Mapping[str, Any]) -> tuple[Made, ...]:
         """A rule's constant, as ops that compute it: so its literals are exact and small."""
-        if not is_writable(term.op, values, MOST_CONSTANT):
+        if not is_writable(term.op, values, MAX_CONSTANT):
             raise RightSideRefused("the constant would be too large, or there is none")
         made = list[Made]()
         for step in constant_steps(term.op, values):

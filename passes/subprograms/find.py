@@ -29,7 +29,7 @@ from ..derivation.search import is_contraction
 # Contractions at most this far apart in the program are considered for merging.
 NEAR = 8
 # Most members of a group whose contractions are merged as they stand.
-MOST_MEMBERS = 4
+MAX_MEMBERS = 4
 
 Key: TypeAlias = "tuple[tuple[Scope, ...], tuple[str, ...]]"
 Table = Callable[[Sequence[str]], ScopePrices]
@@ -167,7 +167,7 @@ def _whole_group(
     ops: Sequence[ScopeOp], members: Sequence[ScopeOp], before: dict[ScopeOp, int]
 ) -> Iterator[tuple[ScopeOp, ...]]:
     """All of them, if none depends on another."""
-    chosen = members[:MOST_MEMBERS]
+    chosen = members[:MAX_MEMBERS]
     pairs = itertools.combinations(chosen, 2)
     if not any(before[o] >> ops.index(one) & 1 for one, o in pairs):
         yield tuple(chosen)

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import TensorType
 
 from ...dialects.errors import UserError
 from ...dialects.types import Array
-from ..rules.constants import MOST_CONSTANT, is_writable, write_constant
+from ..rules.constants import MAX_CONSTANT, is_writable, write_constant
 from ..rules.graph_form import (
     Change,
     Entry,
@@ -179,7 +179,7 @@ class _Change:
     def _literal(self, array: Array) -> Value:
         tables = self.applier.tables
         type_ = tables.types[self._type(self.match.tensors[0])]
-        if array.size > MOST_CONSTANT or not isinstance(type_, TensorType):
+        if array.size > MAX_CONSTANT or not isinstance(type_, TensorType):
             raise RefusedError("the constant has no literal")
         head, types = tables.numbers(*tables.ops.literal(array, type_.element_type))
         return value_of(self._node(head, (), types))

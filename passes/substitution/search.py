@@ -49,7 +49,7 @@ from .apply import Applier, RefusedError
 from .layouts import fold_transposes, unfold_transposes, with_unfolded_transposes
 from .write import write
 
-MOST_QUEUED = 200_000
+MAX_QUEUED = 200_000
 FOLDED = "fold-transposes-into-products"
 """What a report calls the gain of layouts alone: no rule, for layouts.py says it exactly."""
 _GRAIN = 0.02
@@ -329,9 +329,9 @@ class Search:
             back = any(number in self._input for number, _ in replacement.change.made)
             bucket = self._bucket(cost)
             heappush(self._queue, Queued(bucket, back, -self._count, cost, state, replacement))
-        if len(self._queue) > MOST_QUEUED:
+        if len(self._queue) > MAX_QUEUED:
             self._trimmed = True
-            self._queue = nsmallest(MOST_QUEUED // 2, self._queue, key=lambda item: item[:3])
+            self._queue = nsmallest(MAX_QUEUED // 2, self._queue, key=lambda item: item[:3])
             heapify(self._queue)
 
 

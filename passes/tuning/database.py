@@ -25,7 +25,7 @@ from ..cost.cost_file import CostFile, load_cost_file
 
 TARGET = "cpu"
 # How many files of other machines, versions and checkouts are kept beside the one in use.
-MOST_OTHERS = 7
+MAX_OTHERS = 7
 
 
 def database_path() -> Path | None:
@@ -73,13 +73,13 @@ def add_choices(path: Path, new: CostFile, *, broken_is_empty: bool) -> None:
 
 
 def prune(path: Path) -> None:
-    """Remove the least recently written files beside `path`, beyond `MOST_OTHERS`."""
+    """Remove the least recently written files beside `path`, beyond `MAX_OTHERS`."""
     found: list[tuple[float, Path]] = []
     for file in path.parent.glob("cpu-*.json"):
         with contextlib.suppress(OSError):  # another process may be pruning too
             found.append((file.stat().st_mtime, file))
     others = sorted((item for item in found if item[1] != path), reverse=True)
-    for _, file in others[MOST_OTHERS:]:
+    for _, file in others[MAX_OTHERS:]:
         for stale in (file, file.with_suffix(".lock")):
             with contextlib.suppress(OSError):
                 stale.unlink()

@@ -45,10 +45,10 @@ from .measure_alternatives import (
 )
 
 # A schedule whose results differ by more, relative to the largest magnitude, is no result.
-MOST_ERROR = 1e-4
+MAX_ERROR = 1e-4
 # Seconds of one sample, of kernels that are shorter.
 SAMPLE = 2e-4
-MOST_REPEATS = 64
+MAX_REPEATS = 64
 # Marks the kernel that is measured; copies around it bring its operands into their layouts.
 MEASURED = "isoform.measured"
 
@@ -190,7 +190,7 @@ def _timed(
     sessions: Sequence[TimedSession], values: Sequence[set[SSAValue]], rounds: int
 ) -> list[list[float]]:
     first = [session.time(made) for session, made in zip(sessions, values, strict=True)]
-    repeats = [min(MOST_REPEATS, math.ceil(SAMPLE / max(t, 1e-9))) for t in first]
+    repeats = [min(MAX_REPEATS, math.ceil(SAMPLE / max(t, 1e-9))) for t in first]
     times: list[list[float]] = [[] for _ in sessions]
     for _ in range(rounds):
         for k, session in enumerate(sessions):
@@ -203,7 +203,7 @@ def _trial(own: list[float], default: list[float], error: float) -> Trial:
     _, ratio, quartile = statistics.quantiles(
         (a / b for a, b in zip(own, default, strict=True)), n=4
     )
-    right = error <= MOST_ERROR and np.isfinite(error)
+    right = error <= MAX_ERROR and np.isfinite(error)
     return Trial(middle, low, high, ratio if right else None, quartile, error)
 
 

@@ -38,7 +38,7 @@ ROLES: Mapping[str, str] = {
 """What each entry of a schedule decides, in any table."""
 # The most schedules of a round.
 MOST: Mapping[str, int] = {TILE: 4, BLOCK: 3, SLICE: 2, UNROLL: 2, LOAD: 3}
-MOST_TRIALS = 1 + sum(MOST.values())
+MAX_TRIALS = 1 + sum(MOST.values())
 
 
 @dataclass(frozen=True)

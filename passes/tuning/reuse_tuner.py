@@ -1,7 +1,7 @@
 """Tune few kernels in full, and the others from their schedules (ETO): `isoform tune --reuse`.
 
 The plan (passes/reuse/select.py) says who starts from whom. A kernel in full takes the trials of
-the command, one from another at most MOST_TRIALS. Kernels that differ in fused work alone are one
+the command, one from another at most MAX_TRIALS. Kernels that differ in fused work alone are one
 node: the first of them stands for all. What the database has decided costs nothing.
 """
 
@@ -14,7 +14,7 @@ from ...dialects.executor import kept_workers
 from ...dialects.program import Program
 from ...dialects.schedule import Schedule
 from ..reuse import OperatorNest, ReusePlan, operator_of, select
-from .reuse_rounds import MOST_TRIALS, ReuseRounds, Side
+from .reuse_rounds import MAX_TRIALS, ReuseRounds, Side
 from .schedule_cost import KnownTrials
 from .tune_kernels import KernelToTune, Progress, Tuner, kernel_from, kernels_of
 from .tuned_kernels import DECIDED, kernel_of
@@ -65,7 +65,7 @@ class ReuseTuner(Tuner):
             return 0.0 if known else float(self.options.trials)
 
         def from_another(a: OperatorNest, b: OperatorNest) -> float:
-            return min(MOST_TRIALS, self.options.trials) + _distance(a, b)
+            return min(MAX_TRIALS, self.options.trials) + _distance(a, b)
 
         while True:
             plan = select(nests, hops, in_full, from_another, None, useless, known)

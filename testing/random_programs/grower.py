@@ -25,7 +25,7 @@ from ...dialects.types import (
 )
 
 MOST_ELEMENTS = 600
-MOST_RANK = 5
+MAX_RANK = 5
 SIGNED: tuple[Attribute, ...] = (i64, i32, i8)
 UNSIGNED: tuple[Attribute, ...] = (
     IntegerType(8, Signedness.UNSIGNED),
@@ -37,7 +37,7 @@ Test = Callable[[SSAValue], bool]
 
 def fits(shape: Sequence[int]) -> bool:
     """Whether a tensor of this shape is small enough for a random program."""
-    return len(shape) <= MOST_RANK and int(np.prod(shape, dtype=np.int64)) <= MOST_ELEMENTS
+    return len(shape) <= MAX_RANK and int(np.prod(shape, dtype=np.int64)) <= MOST_ELEMENTS
 
 
 def is_arithmetic(value: SSAValue) -> bool:

@@ -8,7 +8,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.weights import Weights
 from isoform.passes.equivalence import Verdict, compare, folded_constants
-from isoform.passes.equivalence.verdict import MOST_ULPS
+from isoform.passes.equivalence.verdict import MAX_ULPS
 
 W = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
 SOURCE = """
@@ -40,13 +40,13 @@ def folded(ulps: int, by: float) -> Verdict:
     return compare(source, result)
 
 
-@pytest.mark.parametrize("ulps", [1, int(MOST_ULPS), int(MOST_ULPS) + 1, 31])
+@pytest.mark.parametrize("ulps", [1, int(MAX_ULPS), int(MAX_ULPS) + 1, 31])
 def test_the_bound_in_ulps_is_the_documented_one(ulps: int) -> None:
     verdict = folded(ulps, 1.0)
-    assert (verdict.kind == "equal-up-to-folding") == (ulps <= MOST_ULPS), verdict.text()
+    assert (verdict.kind == "equal-up-to-folding") == (ulps <= MAX_ULPS), verdict.text()
     if verdict.kind == "unknown":
         assert f"{ulps} ulp from the expression it carries" in verdict.reason
-    elif ulps <= MOST_ULPS:
+    elif ulps <= MAX_ULPS:
         assert verdict.largest_ulps == ulps
 
 

@@ -10,7 +10,7 @@ from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_nest import points
-from isoform.lowering.kernel_to_nest.guards import MOST_REGIONS
+from isoform.lowering.kernel_to_nest.guards import MAX_REGIONS
 
 
 def parts(b: GraphBuilder, axis: int, *sizes: int):
@@ -78,7 +78,7 @@ def test_a_part_reads_itself_only(isa: Isa):
 
 def test_too_many_regions_are_one(isa: Isa):
     b = GraphBuilder()
-    b.output("y", parts(b, 1, *[1] * (MOST_REGIONS + 1)))
+    b.output("y", parts(b, 1, *[1] * (MAX_REGIONS + 1)))
     program = b.build()
     session = CpuSession(place(program), 1, isa=isa)
     inputs = draw_inputs(program)

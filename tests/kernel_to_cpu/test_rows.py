@@ -95,7 +95,7 @@ def test_what_is_cheap_is_computed_where_it_is_read(isa: Isa):
 def test_points_of_large_results_are_not_interleaved(monkeypatch):
     """Beyond the second-level cache a row is read while the one before is stored."""
     for size, interleaved in ((1 << 19, True), ((1 << 19) - 1, False)):
-        monkeypatch.setattr(row_schedule, "MOST_RESULT", size)
+        monkeypatch.setattr(row_schedule, "MAX_RESULT", size)
         b = GraphBuilder()
         b.output("y", softmax(b, 1024, 128))
         session = CpuSession(place(b.build()), 1)

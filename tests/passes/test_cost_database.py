@@ -13,7 +13,7 @@ from isoform.lowering.kernel_to_cpu import measurement_key
 from isoform.passes.cost.cost_file import CostFile, Measured
 from isoform.passes.subprograms.decisions import Decision, DecisionRecord
 from isoform.passes.tuning.database import (
-    MOST_OTHERS,
+    MAX_OTHERS,
     add_choices,
     database_path,
     prune,
@@ -89,7 +89,7 @@ def test_decisions_of_other_kernels_are_not_found(
 
 
 def test_the_files_written_longest_ago_go(tmp_path: Path) -> None:
-    files = [tmp_path / f"cpu-{k}.json" for k in range(MOST_OTHERS + 3)]
+    files = [tmp_path / f"cpu-{k}.json" for k in range(MAX_OTHERS + 3)]
     for age, file in enumerate(files):
         for one in (file, file.with_suffix(".lock")):
             one.write_text("")
@@ -97,6 +97,6 @@ def test_the_files_written_longest_ago_go(tmp_path: Path) -> None:
     bystander = tmp_path / "my-costs.json"
     bystander.write_text("")
     prune(files[-1])  # the oldest, but it is in use
-    left = {*files[:MOST_OTHERS], files[-1]}
+    left = {*files[:MAX_OTHERS], files[-1]}
     expected = {*left, *(file.with_suffix(".lock") for file in left), bystander}
     assert set(tmp_path.iterdir()) == expected

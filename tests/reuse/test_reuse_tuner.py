@@ -16,7 +16,7 @@ from isoform.passes.reuse import ReusePlan, operator_of
 from isoform.passes.reuse.nest import OperatorNest
 from isoform.passes.tuning import tune_kernels
 from isoform.passes.tuning.measure_schedules import Trial, TrialAnswer, TrialRequest, processor_here
-from isoform.passes.tuning.reuse_rounds import MOST_TRIALS, ROLES, ReuseRounds, Side
+from isoform.passes.tuning.reuse_rounds import MAX_TRIALS, ROLES, ReuseRounds, Side
 from isoform.passes.tuning.reuse_tuner import ReuseTuner
 from isoform.passes.tuning.tune_kernels import KernelToTune, TuneOptions, kernel_from, kernels_of
 from isoform.passes.tuning.tuned_kernels import TunedKernels
@@ -72,7 +72,7 @@ def test_a_family_is_tuned_once_in_full(clock: Clock, tmp_path: Path) -> None:
     assert (plan.in_full, len(plan.arcs)) == (1, 4)
     counts = [len(entry.trials) for entry in database.file.ops.values()]
     assert len(counts) == 4
-    assert sorted(counts)[-2] <= MOST_TRIALS < sorted(counts)[-1]
+    assert sorted(counts)[-2] <= MAX_TRIALS < sorted(counts)[-1]
     for kernel in kernels(FAMILY, tmp_path):
         chosen = database.schedule(kernel.task.signature, processor_here()[0])
         assert chosen is not None
@@ -85,7 +85,7 @@ def test_what_is_decided_costs_nothing_and_serves_others(clock: Clock, tmp_path:
     before = len(clock.asked)
     plan, _ = run(FAMILY, tmp_path)
     assert [arc.cost for arc in plan.arcs if arc.parent is None] == [0.0]
-    assert len(clock.asked) - before <= 3 * (MOST_TRIALS + 3)
+    assert len(clock.asked) - before <= 3 * (MAX_TRIALS + 3)
     after = len(clock.asked)
     run(FAMILY, tmp_path)
     assert len(clock.asked) == after
@@ -98,7 +98,7 @@ def test_another_programs_kernels_serve_a_new_extent(clock: Clock, tmp_path: Pat
     plan, database = run("matmul m=224 k=64 n=64\n", tmp_path)
     assert (plan.in_full, plan.known) == (0, 1)
     assert [arc.parent.text for arc in plan.arcs if arc.parent] == ["matmul [1, 256, 64 | 64]"]
-    assert len(clock.asked) - before <= MOST_TRIALS + 3
+    assert len(clock.asked) - before <= MAX_TRIALS + 3
     assert len(database.file.ops) == 3
 
 
@@ -156,7 +156,7 @@ def test_all_rounds_propose_valid_schedules(seed: int, tmp_path: Path) -> None:
             rounds = ReuseRounds(Side(a.nest, a.space), Side(b.nest, b.space), known)
             start = rounds.start()
             made = [start, *(s for propose in rounds.rounds() for s in propose(start))]
-            assert len(made) <= MOST_TRIALS
+            assert len(made) <= MAX_TRIALS
             assert [a.space.refusal(schedule) for schedule in made] == [None] * len(made)
             tried += 1
     assert tried >= 20

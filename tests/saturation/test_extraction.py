@@ -50,7 +50,7 @@ def best_cost(problem: Problem) -> float:
 @pytest.mark.parametrize("most_cycles", [0, 500])
 @pytest.mark.parametrize("cycles", ["guarded", "in-ilp"])
 def test_the_ilp_finds_the_least_cost_and_its_bound_holds(cycles, most_cycles, monkeypatch) -> None:
-    monkeypatch.setattr(ilp, "_MOST_CYCLES", most_cycles)
+    monkeypatch.setattr(ilp, "_MAX_CYCLES", most_cycles)
     for seed in range(60):
         problem = random_problem(seed)
         found = extract(problem, "ilp", cycles, time.perf_counter() + 600)

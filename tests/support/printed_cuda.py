@@ -26,7 +26,7 @@ from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.print_contraction import is_tiled
 from isoform.lowering.kernel_to_cuda.program_data import CudaKernel, CudaProgram
-from isoform.lowering.kernel_to_cuda.schedule import MOST_SUMS
+from isoform.lowering.kernel_to_cuda.schedule import MAX_SUMS
 from isoform.lowering.kernel_to_cuda.session import CudaSession
 from isoform.testing.cuda_emulator.kernels import ORDERS, Order
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
@@ -97,7 +97,7 @@ def _tiles(rng: random.Random) -> dict[str, DenseArrayBase | IntegerAttr]:
 
     depth = [rng.choice((2, 4, 8)), rng.choice((1, 2))]
     rows, columns = sizes(), sizes()
-    while math.prod(rows) * math.prod(columns) > MOST_SUMS * rows[1] * columns[1]:
+    while math.prod(rows) * math.prod(columns) > MAX_SUMS * rows[1] * columns[1]:
         columns = sizes()  # a thread keeps no more results
     levels = {"tile_rows": rows, "tile_columns": columns, "tile_depth": depth}
     numbers = {"vector": rng.choice((1, 4)), "unroll": rng.choice((1, 2, 16))}

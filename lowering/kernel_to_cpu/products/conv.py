@@ -331,7 +331,7 @@ def _block(
     target = b.address(conv.numbers.result, args.target, outputs)
     steps = conv.weight_steps
     panel = kind.vectors * conv.lanes * steps * conv.schedule.prefetch
-    ahead = conv.fetch(kind).ahead(b, panel, number, steps) if conv.fetches else 0
+    ahead = conv.fetch(kind).distance(b, panel, number, steps) if conv.fetches else 0
     numbers = [b.value(n, I64) for n in (args.batch, *corner, args.channel, ahead)]
     b.call(name, None, [*pointers, *args.extras, target, *numbers])
 

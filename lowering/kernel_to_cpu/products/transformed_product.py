@@ -333,7 +333,7 @@ class _TiledProduct:
 
         def work(number: Index, rows: int, row: Index) -> None:
             panel = self.depth * kind.vectors * self.lanes
-            ahead = b.value(fetch.ahead(b, panel, number, self.depth), I64)
+            ahead = b.value(fetch.distance(b, panel, number, self.depth), I64)
             name = self.module.once(
                 f"block {kind.vectors} {rows} {fetch.lines}",
                 lambda name: self._block_function(kind, rows, fetch, name),

@@ -13,7 +13,7 @@ from ..conditions import evaluate
 from ..instances import Bindings, attribute_names
 from ..rule import AttrAtom, AttrValue, AttrVar, Rule, Size, variables_of
 
-_MOST_PER_NUMBER = 18
+_MAX_PER_NUMBER = 18
 _COUNTS = ("groups", "channels", "sizes", "shape", "size")
 """Attributes that count elements, as extents do: only these are compared or computed with them."""
 _SPECIAL = {"groups": (1,), "strides": (1,), "dilations": (1,), "pads": (0, 1), "kernel": (1,)}
@@ -86,7 +86,7 @@ def numbers_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list
         sums += [f"2 * {e}" for e in extents] if name == "shape" else []
         texts = [*given, *extents, *sums, *(f"{e} * {g}" for e in extents for g in given)]
     right = [text for text in texts if _value(text, base) == value]
-    atoms: list[AttrAtom] = [Size(text) for text in right[:_MOST_PER_NUMBER]]
+    atoms: list[AttrAtom] = [Size(text) for text in right[:_MAX_PER_NUMBER]]
     return [*atoms, value] if isinstance(value, int) else atoms
 
 

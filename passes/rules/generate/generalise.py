@@ -33,7 +33,7 @@ _PER_NODE = ("sizes",)
 _SIZED = ("sizes", "shape")
 _PROBES, _FURTHER, _INSTANCES, _SYSTEMATIC, _FEWEST, _CHECKED = 24, 96, 60, 240, 6, 12
 _SWEEPS = 2
-_MOST_CONDITIONS = 4
+_MAX_CONDITIONS = 4
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _cover(pool: Sequence[str], bad: list[Bindings], known: Sequence[str]) -> li
     """A small set of conditions, chosen greedily, so that each instance in `bad` breaks one."""
     where = list[str]()
     left = [b for b in bad if holds(tuple(known), b)]
-    while left and len(where) < _MOST_CONDITIONS:
+    while left and len(where) < _MAX_CONDITIONS:
         counts = [sum(1 for b in left if not holds((c,), b)) for c in pool]
         most = max(counts, default=0)
         if most == 0:

@@ -35,7 +35,7 @@ from .parts import share_an_operand
 from .table import Ids, Table
 from .traits import Traits
 
-_MOST_BATCH = 64
+_MAX_BATCH = 64
 _AGAIN, _LANES = 11, 32  # another draw, and a larger one
 
 
@@ -121,7 +121,7 @@ def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[RuleCandi
         yield _accepted(closure, np.stack([left[:batch], right[:batch]]))
         left, right = left[batch:], right[batch:]
         apart = closure.part[left] != closure.part[right]
-        left, right, batch = left[apart], right[apart], min(2 * batch, _MOST_BATCH)
+        left, right, batch = left[apart], right[apart], min(2 * batch, _MAX_BATCH)
 
 
 def _accepted(closure: Closure, pairs: Ids) -> list[RuleCandidate]:

@@ -19,7 +19,7 @@ from ..rule import CONSTANTS, Node, Out, Term, Var, operator_count, subterms, va
 from .candidates import RuleCandidate
 
 _ITERATIONS = 4
-_MOST_MATCHES = 60_000
+_MAX_MATCHES = 60_000
 _SHAPED = ("concat", "split", "conv", "broadcast")
 
 
@@ -119,7 +119,7 @@ class GroundTerms:
         """Rewrite a few times, or until the graph is large."""
         self.graph.run("\n".join(f"(let {name} {text})" for text, name in self.terms.items()))
         self.graph.run("\n".join(dict.fromkeys(self.rewrites)))
-        self.graph.rewrite(iterations, _MOST_MATCHES)
+        self.graph.rewrite(iterations, _MAX_MATCHES)
 
     def equal(self, a: str, b: str) -> bool:
         """Whether two added terms are now in one class."""

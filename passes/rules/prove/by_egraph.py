@@ -23,7 +23,7 @@ from .encoder import TermEncoder, signature
 from .facts import FACTS
 
 _ITERATIONS = 5
-_MOST_MATCHES = 30_000
+_MAX_MATCHES = 30_000
 _HEAD = """
 (datatype T)
 (datatype N (Num i64) (Named String))
@@ -194,7 +194,7 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
 
     graph = TermGraph("\n".join([*lines, *assumed]))
     equal = " ".join(f"(= $a{k} $b{k})" for k in range(len(sides)))
-    return graph.rewrite(_ITERATIONS, _MOST_MATCHES, equal)
+    return graph.rewrite(_ITERATIONS, _MAX_MATCHES, equal)
 
 
 def _tensors(rule: Rule, goal: TermWriter) -> list[str]:
