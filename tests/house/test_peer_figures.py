@@ -50,7 +50,7 @@ def gives_the_own_file(before: str) -> bool:
         return True
     scripts = [ROOT / name for name in SCRIPT.findall(before)]
     texts = [path.read_text() for path in scripts if path.is_file()]
-    own = ("peer_model", '"--against"', "{OWN}")
+    own = ("peer_model", '"--against"', "{USERS_FILE}")
     return any(mark in text for text in texts for mark in own)
 
 
