@@ -243,7 +243,9 @@ def test_the_blocks_of_a_panel_fetch_the_next_one_whole(vectors, passes):
     panel, found = steps * vectors * lanes, []
 
     def body(b, pointers, low, high):
-        found.extend(fetch.ahead(b, panel, number, steps) for number in range(min(passes, vectors)))
+        found.extend(
+            fetch.distance(b, panel, number, steps) for number in range(min(passes, vectors))
+        )
 
     kernel(Module(), 1, 1, body)
     line = fetch.lines * lanes
