@@ -92,6 +92,7 @@ def optimize(
     precision: str | None = None,
     precision_error: float = ERROR,
     precision_inputs: Mapping[str, Array] | None = None,
+    sizes: Sequence[Mapping[str, int]] = (),
 ) -> Optimized:
     """Return a faster program that computes the same, or the input program and the reason.
 
@@ -114,6 +115,9 @@ def optimize(
             another program then, and report and certificate say so (docs/precision.md).
         precision_error: the most that outputs may be off, relative to their greatest value.
         precision_inputs: arrays that this is measured on; None draws some from the seed.
+        sizes: of a program with symbolic dims, sizes of all of them, several times: the result
+            keeps the symbols, is compared at these sizes and proved equal at every size. Searches
+            of the graph level take part (docs/dynamic-shapes.md).
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
@@ -132,6 +136,18 @@ def optimize(
             raise UserError("--pipeline and --precision exclude each other", hint=hint)
         lower = Precision(precision, precision_error, precision_inputs)
     own = (pipeline, allow_unproved, lower)
+    if sizes:
+        if rules is not None or pipeline or precision is not None:
+            hint = "bind the dims (--shape) to use them"
+            raise UserError("rules, passes and precision are for fixed shapes", hint=hint)
+        from .frontends.program_family import symbolic_at
+        from .search.at_sizes import optimize_at_sizes
+        from .targets.cpu_options import CpuOptions
+
+        options = CpuOptions(threads, effort, tolerance, floats=Allowed(fast_math, strict_nan))
+        symbolic = symbolic_at(program, sizes)
+        asked = (tuple(sizes), target, strategy, budget, seed, options, cost_file)
+        return optimize_at_sizes(symbolic, *asked)
     return _optimize(program, target, strategy, budget, seed, cost_file, *more, *own)
 
 
@@ -169,6 +185,8 @@ def compile(
     Raises:
         UserError: the target cannot run here, weights are missing, an option is wrong.
     """
+    if not program.is_dynamic and symbols_of(program.main):
+        program = SymbolicProgram(program)
     if program.is_dynamic:
         from .targets.dynamic_session import DynamicSession
 

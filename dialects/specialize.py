@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp, Tensor
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.test_value import create_ssa_value
 
 from .dims_attr import DimsAttr
 from .errors import UserError, did_you_mean
@@ -90,13 +91,23 @@ def _bind(op: Operation, sizes: Mapping[str, int]) -> None:
     values: list[SSAValue] = [*op.results]
     values += [arg for region in op.regions for block in region.blocks for arg in block.args]
     for value in values:
-        value._type = _bound(value.type, sizes)  # pyright: ignore[reportPrivateUsage]
+        value._type = type_at(value.type, sizes)  # pyright: ignore[reportPrivateUsage]
     for name, attribute in op.properties.items():
         if isinstance(attribute, DimsAttr):
             op.properties[name] = DenseArrayBase.from_list(i64, attribute.at(sizes))
 
 
-def _bound(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
+def op_at(op: Operation, sizes: Mapping[str, int]) -> Operation:
+    """A copy of an op for these sizes, whose operands are no values of a program."""
+    copies = {v: create_ssa_value(type_at(v.type, sizes)) for v in dict.fromkeys(op.operands)}
+    copy = op.clone(value_mapper=copies)
+    for inner in copy.walk():
+        _bind(inner, sizes)
+    return copy
+
+
+def type_at(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
+    """A tensor type for these sizes; of any other attribute, itself."""
     if isinstance(type_, TensorType) and isinstance(type_.encoding, DimsAttr):
         return tensor(type_.encoding.at(sizes), type_.element_type)
     return type_

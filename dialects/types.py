@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
+    ShapedType,
     Signedness,
     TensorType,
     bf16,
@@ -261,6 +262,12 @@ def tensor_type(value: SSAValue) -> Tensor:
     if not isinstance(value.type, TensorType):
         raise UserError("a tensor is needed here", expected="tensor<...>", found=value.type)
     return value.type
+
+
+def named_dims(type_: ShapedType) -> tuple[int, ...]:
+    """As `dims_of`, of any dialect's type: a `?` without a name stays -1."""
+    named = isinstance(type_, TensorType) and isinstance(type_.encoding, DimsAttr)
+    return dims_of(type_) if named else type_.get_shape()
 
 
 def dims_of(type_: Tensor) -> tuple[int, ...]:

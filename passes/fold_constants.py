@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType, i32
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.printer import Printer
@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint
 
 from ..dialects.arithmetic import Arithmetic
 from ..dialects.context import weights_of
+from ..dialects.dims_attr import DimsAttr
 from ..dialects.errors import UserError
 from ..dialects.floats import ROUNDING, Floats
 from ..dialects.graph import ConstantOp, WeightOp
@@ -80,6 +81,7 @@ class FoldConstants(ModulePass):
         """Fold the largest such values, then drop the ops that only they used."""
         block = main_of(op).body.block
         known = weights_only(op for op in block.ops if not op.name.startswith("kernel."))
+        known = _sized(known, block)
         order = {op: k for k, op in enumerate(block.ops)}
         for root in _roots(block, known):
             _fold(root, order, ctx)
@@ -88,6 +90,21 @@ class FoldConstants(ModulePass):
             if unused and old.results and all(result in known for result in old.results):
                 old.detach()
                 old.erase()
+
+
+def _sized(known: set[SSAValue], block: Block) -> set[SSAValue]:
+    """Those of the values that no symbolic dim decides."""
+    found = set[SSAValue]()
+    for op in block.ops:
+        symbolic = any(isinstance(a, DimsAttr) for a in op.properties.values())
+        if symbolic or not all(v in found for v in op.operands):
+            continue
+        found |= {r for r in op.results if r in known and _is_static(r.type)}
+    return found
+
+
+def _is_static(type_: Attribute) -> bool:
+    return not isinstance(type_, TensorType) or not isinstance(type_.encoding, DimsAttr)
 
 
 def _roots(block: Block, known: set[SSAValue]) -> list[SSAValue]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from ...dialects.errors import UserError, one_line
 from ...dialects.extent_math import Sizes
 from ...dialects.extents import Dims, Extent, at_sizes
 from ...dialects.program import Program
-from ...dialects.specialize import specialize
+from ...dialects.specialize import check_names, specialize
 from ...lowering.onnx_to_graph.dynamic_program import DynamicProgram
 from ...passes.equivalence.all_sizes import ProgramFamily
 from .symbolic_program import SymbolicProgram
@@ -30,6 +30,22 @@ def family_of(program: Program) -> ProgramFamily:
     if isinstance(program, DynamicProgram):
         return _of_onnx(program)
     raise UserError("it has no symbolic dims", where=program.source)
+
+
+def symbolic_at(program: Program, sizes: Sequence[Sizes]) -> Program:
+    """The program with symbols that serves these sizes.
+
+    Raises:
+        UserError: it has no symbolic dims, one has no size, or one program does not serve them all.
+    """
+    if isinstance(program, SymbolicProgram):
+        return program.symbolic
+    if not isinstance(program, DynamicProgram):
+        raise UserError("it has no symbolic dims", where=program.source, hint="leave --sizes out")
+    dims = program.symbolic_dims()
+    for each in sizes:
+        check_names(sorted({n for shape in dims.values() for n in _symbols(shape)}), each)
+    return _at(program, dims, sizes[0]).symbolic
 
 
 def _of_onnx(program: DynamicProgram) -> ProgramFamily:

@@ -185,7 +185,7 @@ def optimize(
     started = time.perf_counter()
     options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
     described = target_named(target)
-    why = _why_not_measured(program, described)
+    why = why_not_measured(program, described)
     strategies = chosen(strategy, level, measured=why is None)
     here = described.with_units(threads) if described.runs_here else described
     costs = load_costs(here, cost_file)
@@ -286,6 +286,13 @@ def _stop_reason(searched: Searched, comparison: Comparison, changed: bool) -> s
 
 
 # --- rewriting ----------------------------------------------------------------------------------
+
+
+def rewritten_copy(
+    program: Program, costs: Costs, allowed: Allowed
+) -> tuple[Program, list[PassStep], list[dict[str, Any]], list[dict[str, Any]]]:
+    """A copy after the graph rewrites; what ran, was done and was not."""
+    return _rewritten(program, UserPasses("", False, 0.0), costs, allowed)
 
 
 def _rewritten(
@@ -458,7 +465,8 @@ def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, flo
     return costs.program(before).seconds, costs.program(after).seconds
 
 
-def _why_not_measured(program: Program, target: Target) -> str | None:
+def why_not_measured(program: Program, target: Target) -> str | None:
+    """Why programs are modelled only; None where they are measured."""
     if not target.runs_here:
         return f"target '{target.name}' does not run here"
     if without_weights(program):

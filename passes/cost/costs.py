@@ -35,13 +35,14 @@ order of two modelled costs, not their microseconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.contraction_attr import ConvParameters
@@ -54,6 +55,7 @@ from ...dialects.index import Index, range_of
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program
 from ...dialects.signature import key, signature
+from ...dialects.specialize import op_at, type_at
 from ...dialects.types import byte_size, element_of, shape_of, tensor, tensor_type
 from ...dialects.weights_only import is_source, weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
@@ -98,10 +100,18 @@ FREE_COST = Cost(0.0)
 
 
 class Costs:
-    """Costs of ops and programs on one target, at any level; answers are memoised."""
+    """Costs of ops and programs on one target, at any level; answers are memoised.
+
+    Args:
+        sizes: what symbolic dims are taken for.
+    """
 
     def __init__(
-        self, target: Target, file: CostFile | None = None, fitted: Fitted = FITTED
+        self,
+        target: Target,
+        file: CostFile | None = None,
+        fitted: Fitted = FITTED,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         if file is not None and file.target != target.name:
             raise UserError(
@@ -109,12 +119,23 @@ class Costs:
             )
         self.target, self.fitted = target, fitted
         self.file = file if file is not None else CostFile(target.name)
+        self.sizes = dict(sizes or {})
         self._memo: dict[tuple[object, ...], Cost] = {}
 
     @property
     def key(self) -> tuple[str, ...]:
         """Everything but the op that an answer depends on: a key for answers kept on disk."""
-        return repr(self.target), repr(self.fitted), self.file.digest
+        sizes = (repr(sorted(self.sizes.items())),) if self.sizes else ()
+        return repr(self.target), repr(self.fitted), self.file.digest, *sizes
+
+    def at(self, sizes: Mapping[str, int]) -> Costs:
+        """The same costs, with symbolic dims taken for these sizes."""
+        return Costs(self.target, self.file, self.fitted, sizes)
+
+    def bytes_of(self, type_: Attribute) -> int:
+        """Bytes of a tensor; of any other type 0."""
+        found = type_at(type_, self.sizes) if self.sizes else type_
+        return byte_size(found) if isa(found, TensorType[Attribute]) else 0
 
     def program(self, program: Program) -> Cost:
         """Sum over the ops that run; "measured" only if every one of them is."""
@@ -160,6 +181,7 @@ class Costs:
         return max(found, key=lambda cost: cost.seconds)
 
     def _cost(self, op: Operation, fresh: Sequence[bool]) -> Cost:
+        op = op_at(op, self.sizes) if self.sizes else op
         if self.file.ops:
             entry = self.file.ops.get(key(signature(op)))
             if entry is not None:

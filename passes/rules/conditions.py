@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from ...dialects.errors import UserError
+from ...dialects.errors import UndecidedExtent, UserError
 
 Value: TypeAlias = "int | float | bool | str | tuple[Any, ...]"
 Bindings: TypeAlias = Mapping[str, Value]
@@ -156,10 +156,13 @@ def evaluate(text: str, bindings: Bindings) -> Any:
 
 
 def holds(where: tuple[str, ...], bindings: Bindings) -> bool:
-    """Whether every condition holds. A condition that reads a missing dim does not hold."""
+    """Whether every condition holds.
+
+    One that reads a missing dim does not, nor one of symbolic dims that their guards do not decide.
+    """
     try:
         return all(compiled(text)(bindings) for text in where)
-    except (KeyError, IndexError, ZeroDivisionError, TypeError, ValueError):
+    except (KeyError, IndexError, ZeroDivisionError, TypeError, ValueError, UndecidedExtent):
         return False
 
 

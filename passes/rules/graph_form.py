@@ -23,12 +23,13 @@ from typing import Any, NamedTuple, TypeAlias
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from ...dialects.dims_attr import DimsAttr
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import to_python
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
-from ...dialects.types import placeholders
+from ...dialects.types import named_dims, placeholders, tensor
 from ...dialects.weights_only import is_deterministic, is_source, weights_only
 from ..cost.costs import FREE, Costs
 from .op_table import RESULTS, Head, OpTable, Types
@@ -130,7 +131,7 @@ class Tables:
     def shape(self, type_: int) -> tuple[int, ...]:
         """The shape of a numbered type; () if it is not a tensor."""
         found = self.types[type_]
-        return found.get_shape() if isinstance(found, TensorType) else ()
+        return named_dims(found) if isinstance(found, TensorType) else ()
 
     def attributes(self, head: int) -> Mapping[str, Any]:
         """The attributes of a head as Python values."""
@@ -140,9 +141,11 @@ class Tables:
         return self._attributes[head]
 
     def matchable(self, head: int) -> bool:
-        """Whether a head consists of op and attributes only."""
+        """Whether a head consists of op and attributes only, none of them a symbolic dim."""
         found = self.heads[head]
-        return not found.anchor and all(name != RESULTS for name, _ in found.attributes)
+        return not found.anchor and all(
+            name != RESULTS and not isinstance(value, DimsAttr) for name, value in found.attributes
+        )
 
     def number(self, head: int, operands: tuple[Value, ...], salt: int = 0) -> int:
         """The number of the node with this head and these operands. It is always the same one."""
@@ -201,8 +204,8 @@ class Tables:
         """The type with its last two dims swapped."""
         found = self.types[type_]
         assert isinstance(found, TensorType)
-        *batch, m, n = found.get_shape()
-        return self.type(TensorType(found.element_type, [*batch, n, m]))
+        *batch, m, n = named_dims(found)
+        return self.type(tensor([*batch, n, m], found.element_type))
 
     def _flagged(self, head: Head, flags: tuple[bool, ...]) -> Head:
         """A product's head with the flags of its operands flipped."""

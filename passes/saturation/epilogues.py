@@ -12,14 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
-
 from ...dialects.graph.contraction import ConvolutionOp, MatmulOp
 from ...dialects.graph.elementwise import ElementwiseOp
 from ...dialects.graph.shaping import BroadcastOp, ReshapeOp
-from ...dialects.types import byte_size
 from ..rules.op_table import OpTable
 from .egraph import EGraph, ENode
 from .price import NodePrices
@@ -66,7 +61,7 @@ class Epilogues:
         if costs is None or not is_kind(node, self.prices.ops, *PRODUCTS):
             return 0.0
         found = {c: self.graph.types[c][0] for c in node.operands if c in self.repeated}
-        sizes = [byte_size(t) for t in found.values() if isa(t, TensorType[Attribute])]
+        sizes = filter(None, map(costs.bytes_of, found.values()))
         return sum(costs.target.launch + size / costs.target.bandwidth for size in sizes)
 
 

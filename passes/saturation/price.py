@@ -6,14 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.utils.hints import isa
 
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.graph.shaping import BroadcastOp
-from ...dialects.types import byte_size
 from ...dialects.weights_only import is_source
 from ..cost.costs import FREE, Costs
 from ..rules.op_table import Head, OpTable
@@ -49,8 +46,8 @@ class NodePrices:
         if head.op in self.table:
             return self.table[head.op]
         (type_, *_) = graph.types[node.klass]
-        if head.op == BroadcastOp.name and isa(type_, TensorType[Attribute]):
-            return TIE * byte_size(type_)
+        if head.op == BroadcastOp.name and self.costs is not None:
+            return TIE * self.costs.bytes_of(type_)
         if head.op in FREE:
             return 0.0
         types = tuple(graph.types[c][0] for c in node.operands)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
-from ...dialects.types import Array
+from ...dialects.types import Array, named_dims
 from ..rules.conditions import evaluate
 from ..rules.constants import ConstantStep, constant_steps, is_writable
 from ..rules.op_table import Head, OpTable, Types, attribute_of, has_integers
@@ -207,7 +207,7 @@ class Inference:
 def shapes_in(types: Mapping[str, Types]) -> dict[str, Any]:
     """The shapes of variables that are single tensors."""
     return {
-        name: found[0].get_shape()
+        name: named_dims(found[0])
         for name, found in types.items()
         if len(found) == 1 and isinstance(found[0], ShapedType)
     }
