@@ -9,13 +9,14 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
+from ..dialects.shape_guards import symbols_of
 from ..dialects.types import Array
 from ..passes.rules.rule_set import verified_rules
 from .frontends.models import load
@@ -116,8 +117,9 @@ def optimize(
         precision_error: the most that outputs may be off, relative to their greatest value.
         precision_inputs: arrays that this is measured on; None draws some from the seed.
         sizes: of a program with symbolic dims, sizes of all of them, several times: the result
-            keeps the symbols, is compared at these sizes and proved equal at every size. Searches
-            of the graph level take part (docs/dynamic-shapes.md).
+            keeps the symbols and is faster at these sizes; the report says whether it is proved
+            equal at every size. Searches of the graph level take part
+            (docs/dynamic-shapes.md).
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
@@ -146,8 +148,9 @@ def optimize(
 
         options = CpuOptions(threads, effort, tolerance, floats=Allowed(fast_math, strict_nan))
         symbolic = symbolic_at(program, sizes)
-        asked = (tuple(sizes), target, strategy, budget, seed, options, cost_file)
-        return optimize_at_sizes(symbolic, *asked)
+        return optimize_at_sizes(
+            symbolic, tuple(sizes), target, strategy, budget, seed, options, cost_file
+        )
     return _optimize(program, target, strategy, budget, seed, cost_file, *more, *own)
 
 
@@ -186,6 +189,8 @@ def compile(
         UserError: the target cannot run here, weights are missing, an option is wrong.
     """
     if not program.is_dynamic and symbols_of(program.main):
+        from .frontends.symbolic_program import SymbolicProgram
+
         program = SymbolicProgram(program)
     if program.is_dynamic:
         from .targets.dynamic_session import DynamicSession

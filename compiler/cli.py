@@ -335,6 +335,14 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     add("--strategy", default="optimize", metavar="NAMES", help=systems)
     add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
     add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
+    add(
+        "--sizes",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="DIM=16,128",
+        help="keep the symbolic dims, and compare at these sizes (repeatable)",
+    )
     add("--rules", metavar="FILE.rules", help="your rewrite rules, verified first (docs/laws.md)")
     own = (
         "your passes, before the searches; the result is compared with MODEL (as isoform-opt's -p)"

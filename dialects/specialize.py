@@ -99,7 +99,10 @@ def _bind(op: Operation, sizes: Mapping[str, int]) -> None:
 
 def op_at(op: Operation, sizes: Mapping[str, int]) -> Operation:
     """A copy of an op for these sizes, whose operands are no values of a program."""
-    copies = {v: create_ssa_value(type_at(v.type, sizes)) for v in dict.fromkeys(op.operands)}
+    copies = dict[SSAValue, SSAValue]()
+    for value in op.operands:
+        if value not in copies:
+            copies[value] = create_ssa_value(type_at(value.type, sizes))
     copy = op.clone(value_mapper=copies)
     for inner in copy.walk():
         _bind(inner, sizes)

@@ -40,6 +40,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.utils.hints import isa
 
 from .dims import same_dims
 from .dims_attr import DimsAttr
@@ -266,8 +267,9 @@ def tensor_type(value: SSAValue) -> Tensor:
 
 def named_dims(type_: ShapedType) -> tuple[int, ...]:
     """As `dims_of`, of any dialect's type: a `?` without a name stays -1."""
-    named = isinstance(type_, TensorType) and isinstance(type_.encoding, DimsAttr)
-    return dims_of(type_) if named else type_.get_shape()
+    if isa(type_, TensorType[Attribute]) and isinstance(type_.encoding, DimsAttr):
+        return dims_of(type_)
+    return type_.get_shape()
 
 
 def dims_of(type_: Tensor) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from ...dialects.errors import UsageError, UserError, is_quiet, say
 from ...dialects.files import check_outputs, write_whole
@@ -14,6 +15,7 @@ from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
 from ...dialects.types import Array
 from .. import api
+from ..frontends.models import load as load_any
 from ..reports.report_text import report_text
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import lower_to, tuned
@@ -22,6 +24,7 @@ from .calm_block import calm_block
 from .explain import show
 from .inputs import read_inputs
 from .interrupts import STATUS, Interrupts, interrupts
+from .size_points import check_with_sizes, size_points
 from .subcommands import load_model, print_json, with_weights
 
 
@@ -35,10 +38,17 @@ def optimize_command(arguments: Namespace) -> int:
     check_outputs(about, with_weights(arguments.model))
     if arguments.certificate is not None and arguments.output in (None, "-"):
         raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
-    program = load_model(arguments)
+    program = _loaded(arguments)
     with interrupts("what was found is compared and written; Ctrl-C again stops") as seen:
         _optimize(arguments, program, emit, seen)
     return STATUS if seen.count else 0
+
+
+def _loaded(arguments: Namespace) -> Program:
+    """The model; with --sizes, its dims need no numbers."""
+    if not arguments.sizes:
+        return load_model(arguments)
+    return load_any(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
 
 
 def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupts) -> None:
@@ -63,6 +73,7 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             precision=arguments.precision,
             precision_error=arguments.precision_error,
             precision_inputs=_precision_inputs(arguments, program),
+            sizes=size_points(arguments.sizes),
         )
     if arguments.output is not None:
         with seen.writing():
@@ -75,16 +86,22 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
             _certify_unless_interrupted(arguments, better, written)
     with seen.writing():
         if arguments.report is not None:
-            from ..reports.program_graphs import levels_of
-
-            whole = {**better.report, "levels": levels_of(better, _options(arguments, better))}
-            write_whole(arguments.report, json.dumps(whole, indent=1) + "\n")
+            write_whole(arguments.report, json.dumps(_report(arguments, better), indent=1) + "\n")
         if arguments.json:
             print_json(better.report)
         elif arguments.output == "-":
             say(report_text(better.report))
         elif not is_quiet():
             show(better.report)
+
+
+def _report(arguments: Namespace, better: api.Optimized) -> dict[str, Any]:
+    """The report with the program at each level, where it has one at each."""
+    from ..reports.program_graphs import levels_of
+
+    if arguments.sizes:
+        return better.report
+    return {**better.report, "levels": levels_of(better, _options(arguments, better))}
 
 
 def _precision_inputs(arguments: Namespace, program: Program) -> dict[str, Array] | None:
@@ -166,6 +183,9 @@ def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> N
 
 def _emit_level(arguments: Namespace) -> str:
     """The level the output is written at; wrong combinations fail before any work."""
+    if arguments.sizes:
+        check_with_sizes(arguments)
+        arguments.emit = "graph"
     to_file = arguments.output not in (None, "-")
     suffix = Path(arguments.output).suffix.lower() if to_file else ".mlir"
     if suffix not in (".mlir", ".onnx"):

@@ -26,6 +26,7 @@ VERSION = 2
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _SECONDS: dict[str, Any] = {"type": "number"}
+_SIZES = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
 _SEARCH = _object(strategy=_TEXT, stop_reason=_TEXT, kept={"type": "boolean"}, reason=_TEXT)
 # Points of a search's curve: seconds since it began, candidates looked at, seconds of the best.
 _SEARCH["properties"] |= {
@@ -91,6 +92,7 @@ REPORT: dict[str, Any] = {
 }
 REPORT["properties"] |= {
     "remembered": {"type": "boolean"},
+    "sizes": _list(_object(at=_SIZES, before=_SECONDS, after=_SECONDS)),
     "stages_s": {"type": "object", "additionalProperties": _SECONDS},
     "searches": _list(_SEARCH),
     "message": _TEXT,

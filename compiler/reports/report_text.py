@@ -18,6 +18,7 @@ def report_text(report: Mapping[str, Any]) -> str:
         f"{report['stop_reason']} after {report['elapsed_s']:.1f} s{earlier}",
         f"cost ({cost['kind']}): {_change(cost['before'], cost['after'])}",
     ]
+    lines += [_size_line(entry) for entry in report.get("sizes", [])]
     tuned = cost.get("tuned", cost["before"])
     if tuned != cost["before"]:
         lines.append(f"  by the kernels' algorithms: {_change(cost['before'], tuned)}")
@@ -41,6 +42,12 @@ def report_text(report: Mapping[str, Any]) -> str:
     if report.get("message"):
         lines.append(report["message"])
     return "\n".join(lines)
+
+
+def _size_line(entry: Mapping[str, Any]) -> str:
+    """One of the sizes that a program with symbolic dims was compared at."""
+    at = " ".join(f"{name}={n}" for name, n in entry["at"].items())
+    return f"  at {at}: {_change(entry['before'], entry['after'])}"
 
 
 def _change(before: float, after: float) -> str:

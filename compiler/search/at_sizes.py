@@ -3,7 +3,7 @@
     sizes     representative ones: seq = 16, seq = 128
     search    on the program with symbols, priced at the first of them
     take      what is faster at all of them together and slower at none
-    verify    that it equals the source at every size that the guards allow
+    compare   it with the source at every size that the guards allow: one that differs is dropped
 
 Searches of the graph level take part: rules decide their conditions by the guards, and where these
 do not decide, a rule does not match. No guard is added, so the result is for all sizes that the
@@ -27,6 +27,7 @@ from ...lowering.targets import target_named
 from ...passes.cost.costs import load_costs
 from ...passes.equivalence import Verdict
 from ...passes.equivalence.all_sizes import compare_at_all_sizes
+from ...passes.equivalence.verdict import DIFFERENT
 from ...passes.margins import ACCEPT, MEASURE
 from ...passes.search_result import SearchResult
 from ...passes.work_clock import counted, now
@@ -41,8 +42,9 @@ from .strategies import Strategy, chosen
 
 Sizes = Mapping[str, int]
 
-# Seconds for the proof, beside the budget: a result without one is not returned.
-PROVING = 600.0
+# Seconds for the proof at every size, beside the budget. Rules are proved before they ship, so a
+# result of which it shows nothing is returned, and the report says so.
+PROVING = 60.0
 
 
 def optimize_at_sizes(
@@ -55,7 +57,7 @@ def optimize_at_sizes(
     options: CpuOptions,
     cost_file: str | Path | None = None,
 ) -> Optimized:
-    """Search, then verify; see `api.optimize`.
+    """Search, then compare; see `api.optimize`.
 
     Raises:
         UserError: a guard does not hold at one of the sizes, a symbol has none or a size no symbol.
@@ -150,13 +152,14 @@ class SizedSearch:
         """The best program where it is proved to be equal, else the source and the reason."""
         source, found, request = self.source, self.found, self.request
         verdict = self._verdict()
-        reason = "" if verdict is None or verdict.is_equal else f"{verdict.kind}: {verdict.text()}"
-        if reason:
+        reason = ""
+        if verdict is not None and verdict.kind == DIFFERENT:
+            reason = f"{verdict.kind}: {verdict.text()}"
             found = replace(found, program=source.clone(), rewrites=[])
             found.rejected.append({"rule": "all", "place": "main", "reason": reason})
         times = self.seconds(source, found.program)
         gained = verdict is not None and not reason
-        message = "" if gained else f"rewrites not kept: {reason}" if reason else found.nothing
+        message = found.nothing if verdict is None else _message(verdict)
         report = {
             "format": FORMAT,
             "version": VERSION,
@@ -196,6 +199,16 @@ class SizedSearch:
         say("verify: the result with the input, at every size")
         families = (family_of(SymbolicProgram(program)) for program in (source, best))
         return compare_at_all_sizes(*families, seed=self.request.seed, budget=PROVING)
+
+
+def _message(verdict: Verdict) -> str:
+    """What a user is told of the comparison at every size."""
+    if verdict.is_equal:
+        return "equal at every size that the guards allow"
+    kept = (
+        "rewrites not kept" if verdict.kind == DIFFERENT else "not shown to be equal at every size"
+    )
+    return f"{kept}: {verdict.text()}"
 
 
 __all__: tuple[str, ...] = ("SizedSearch", "Sizes", "at", "optimize_at_sizes")

@@ -29,6 +29,7 @@ from ...dialects.graph.shaping import BroadcastOp, TransposeOp
 from ...dialects.opaque import outer_names, rename_outer
 from ...dialects.opaque_kernels.bounded import DOMAIN as BOUNDED
 from ...dialects.program import Program, expression_of, pipeline_of, return_of, where
+from ...dialects.shape_guards import symbols_of
 from ...dialects.types import Array, is_small_float, shape_of, tensor_type
 from ...dialects.weights import Weights
 from ..onnx_to_graph.provenance import write_origin
@@ -71,6 +72,12 @@ class Exporter(NodeWriter):
     """One export of a program."""
 
     def __init__(self, program: Program):
+        symbols = symbols_of(program.main)
+        if symbols:
+            hint = "write OUT.mlir, or bind them (--shape)"
+            raise UserError(
+                "an .onnx is written of fixed shapes", found=", ".join(symbols), hint=hint
+            )
         self.program = program
         self.ops = list(program.main.body.block.ops)
         self.inner = inner_ops(self.ops)
