@@ -20,12 +20,14 @@ _NO_ARGUMENT = (torch.device, torch.layout, torch.memory_format, torch.Generator
 
 
 def spec_of(value: Any, symbols: Symbols | None = None) -> Spec | None:
-    """Shape and dtype of a (fake) tensor; None for anything else.
+    """Shape and dtype of a dense (fake) tensor on the cpu; None for anything else.
 
     Args:
         symbols: makes extents of sizes that are no numbers; without it such a tensor has no spec.
     """
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+        return None
+    if value.device.type != "cpu":
         return None
     dims: tuple[Any, ...] = tuple(value.shape)
     if symbols is not None:

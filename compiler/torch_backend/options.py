@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import UserError, did_you_mean
+from ..targets.cpu_options import EFFORTS
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ class BackendOptions:
             number = values.get(name, 0)
             if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
                 raise UserError(f"option '{name}' is a number from 0 up", found=number)
+        if values.get("effort", "default") not in EFFORTS:
+            expected = ", ".join(EFFORTS)
+            raise UserError("unknown effort", expected=expected, found=values["effort"])
         folder = values.get("certificate")
+        if folder is not None and not isinstance(folder, (str, Path)):
+            raise UserError("option 'certificate' is a folder", found=folder)
         if folder is not None:
             values["certificate"] = Path(folder)
             values.setdefault("budget", 10.0)

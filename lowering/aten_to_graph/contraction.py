@@ -87,7 +87,7 @@ def attention(
         raise UnsupportedAten("attention with dropout")
     *lead, rows, width = shape_of(q)
     columns = shape_of(k)[-2]
-    factor = 1.0 / math.sqrt(width) if scale is None else scale
+    factor = 1.0 / math.sqrt(max(width, 1)) if scale is None else scale
     element = wide(n.element)
     q, k, v = (_heads(n, n.cast(x, element), lead) for x in (q, k, v))
     rank = len(lead) + 2

@@ -51,15 +51,15 @@ def convert_node(
         UnsupportedAten: the op is not in the table, or not with these arguments.
     """
     where = node.where or node.target
+    converter = TABLE.get(node.target)
+    if converter is None and node.target != "getitem":
+        raise UnsupportedAten(f"op {node.target} is not in the table", where=where)
     args = [_argument(a, values) for a in node.args]
-    if node.target == "getitem":
+    if converter is None:
         found = args[0][args[1]]
         if found is None:
             raise UnsupportedAten(f"result {args[1]} is not computed", where=where)
         return found
-    converter = TABLE.get(node.target)
-    if converter is None:
-        raise UnsupportedAten(f"op {node.target} is not in the table", where=where)
     kwargs = {key: _argument(a, values) for key, a in node.kwargs.items()}
     types = [_type(spec) for spec in node.results]
     try:
@@ -112,6 +112,8 @@ def _type(spec: Spec | None) -> Tensor | None:
 
 def _argument(value: Any, values: Mapping[str, Any]) -> Any:
     match value:
+        case Ref() if value.name not in values:
+            raise UnsupportedAten(f"operand '{value.name}' is no dense tensor of the cpu")
         case Ref():
             return values[value.name]
         case list() | tuple():

@@ -183,6 +183,25 @@ def test_data_decides_and_the_rest_still_runs() -> None:
     both(function, -torch.ones(2))
 
 
+def test_branches_that_are_graphs_stay_in_torch() -> None:
+    def function(x: Any) -> Any:
+        y = torch.exp(x)
+        return torch.cond(y.sum() > 5, lambda t: t + 1, lambda t: torch.sin(t) * 2, (y,)) * 3
+
+    for x in (torch.ones(3), -torch.ones(3)):
+        both(function, x)
+
+
+def test_other_devices_stay_in_torch() -> None:
+    def function(x: Any) -> Any:
+        y = x * 2 + 1
+        return y, y.to("meta"), torch.ones(3, device="meta") + 1
+
+    found = compiled(function)(x := torch.randn(3))
+    assert [t.device.type for t in found] == ["cpu", "meta", "meta"]
+    same(found[0], x * 2 + 1)
+
+
 def test_dtypes_mix() -> None:
     def function(x: Any, n: Any, b: Any, h: Any) -> Any:
         return x + n, torch.where(b, h, x), n // 2 + b, (h * h).to(torch.float32), b & (n > 1)
@@ -211,6 +230,8 @@ def test_unknown_options_are_errors() -> None:
     for options, words in (
         ({"budgt": 1}, "no option 'budgt' .did you mean 'budget'"),
         ({"tolerance": -1}, "option 'tolerance' is a number from 0 up"),
+        ({"effort": "huge"}, "unknown effort: expected quick, default, max, found huge"),
+        ({"certificate": 3}, "option 'certificate' is a folder"),
     ):
         with pytest.raises(UserError, match=words):
             isoform.torch.backend(None, [], options=options)

@@ -73,6 +73,14 @@ def test_an_op_that_is_not_in_the_table_is_named() -> None:
     assert supported(other, specs) == "model.py:7: op cummax.default is not in the table"
 
 
+def test_an_operand_that_is_no_tensor_of_ours_is_named() -> None:
+    """A graph under `torch.cond`, or a tensor that is sparse or on another device."""
+    node, _ = _node(CALLS["exp.default"][0])
+    assert supported(node, {}).endswith("is no dense tensor of the cpu")
+    branch = type(node)("y", "cond", node.args, {}, node.results)
+    assert supported(branch, {}) == "cond: op cond is not in the table"
+
+
 def test_a_use_that_is_not_supported_is_named() -> None:
     spec = Spec((3,), "uint8")
     node, _ = _node(CALLS["neg.default"][0])

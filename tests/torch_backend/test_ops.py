@@ -8,10 +8,12 @@ Needs torch: CONTRIBUTING.md has the command.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from isoform.lowering.aten_to_graph.aten import UnsupportedAten
 from isoform.lowering.aten_to_graph.table import TABLE
 
 torch: Any = pytest.importorskip("torch")
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.torch
 from support.aten_calls import traced  # noqa: E402
 from support.aten_cases import cases  # noqa: E402
 from support.aten_op_cases import MAKERS  # noqa: E402
+from support.aten_variants import CHANGES, variants  # noqa: E402
 
 from isoform.compiler.torch_backend.options import BackendOptions  # noqa: E402
 from isoform.compiler.torch_backend.part import Part  # noqa: E402
@@ -41,10 +44,27 @@ def test_every_op_has_cases() -> None:
 @pytest.mark.parametrize("target", sorted(TABLE))
 def test_op_agrees_with_eager(target: str) -> None:
     for case in (c for s in SEEDS for c in cases(target, MAKERS[target], seed=s)):
-        module, tensors = traced(case)
-        part = Part(module.graph, [None] * len(tensors), BackendOptions(effort="quick"))
-        found, wanted = part(*tensors), case.result()
-        if isinstance(wanted, torch.Tensor):
-            found, wanted = [found], [wanted]
-        for a, b in zip(found, wanted, strict=True):
-            agree(a, b)
+        compare(case)
+
+
+@pytest.mark.parametrize("target", sorted(TABLE))
+def test_variants_agree_with_eager(target: str) -> None:
+    """Other dtypes and ranks, empty tensors and gaps: right, or left to torch."""
+    tried: set[str] = set()
+    for case in (c for s in SEEDS for c in cases(target, MAKERS[target], seed=s)):
+        for name, variant in variants(case):
+            if name not in tried:
+                with suppress(UnsupportedAten):
+                    compare(variant)
+                    tried.add(name)
+    assert tried <= set(CHANGES)
+
+
+def compare(case: Any) -> None:
+    module, tensors = traced(case)
+    part = Part(module.graph, [None] * len(tensors), BackendOptions(effort="quick"))
+    found, wanted = part(*tensors), case.result()
+    if isinstance(wanted, torch.Tensor):
+        found, wanted = [found], [wanted]
+    for a, b in zip(found, wanted, strict=True):
+        agree(a, b)
