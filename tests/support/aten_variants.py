@@ -66,8 +66,22 @@ def _changed(case: Case, change: Change, alone: bool) -> Case | None:
             leaves[k] = change(leaves[k])
         args, kwargs = torch.utils._pytree.tree_unflatten(leaves, spec)
         made = Case(case.target, args, kwargs)
-        made.result()
-        traced(made)
+        if _shapes(made.result()) != _shapes(_fake(made)):
+            return None
     except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
         return None  # torch refuses such a call, or its fake tensors do
     return made if tensors else None
+
+
+def _fake(case: Case) -> Any:
+    """The results by fake tensors, which some ops give other shapes when nothing is in them."""
+    module, _ = traced(case)
+    (output,) = [n for n in module.graph.nodes if n.op == "output"]
+    return torch.fx.map_arg(output.args[0], lambda n: n.meta["val"])
+
+
+def _shapes(results: Any) -> list[Any]:
+    found = [t.shape for t in torch.utils._pytree.tree_leaves(results)]
+    if not found:
+        raise ValueError("a call without results")
+    return found
