@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from .aten_calls import traced
-from .aten_cases import Case
+from support.aten_calls import traced
+from support.aten_cases import Case
 
 Change = Callable[[Any], Any]
 
