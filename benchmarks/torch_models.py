@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,8 @@ def _ops(name: str, threads: int) -> None:
     import torch  # pyright: ignore[reportMissingImports]
 
     import isoform
-    from isoform.compiler.torch_backend import part
 
+    part = import_module("isoform.compiler.torch_backend.part")  # needs torch
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     parts: list[Any] = []
