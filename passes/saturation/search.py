@@ -204,11 +204,12 @@ def _joined(encoded: Encoded, chosen: Mapping[int, ENode], table: OpTable) -> li
     """The ops whose class a rule joined with a value of the program, which was chosen."""
     found = list[Operation]()
     for op in encoded.block.ops:
-        node = chosen.get(encoded.classes[op.results[0]]) if op.results else None
-        if node is None or node.made_by or node.origin is op or op in encoded.anchors:
-            continue
         own = table.head(op), tuple(encoded.classes[v] for v in op.operands)
-        if node.head.op != PROJECT and (node.head, node.operands) != own:
+        nodes = (chosen.get(encoded.classes[result]) for result in op.results)
+        others = (n for n in nodes if n is not None and not n.made_by and n.origin is not op)
+        if op not in encoded.anchors and any(
+            n.head.op != PROJECT and (n.head, n.operands) != own for n in others
+        ):
             found.append(op)
     return found
 

@@ -104,6 +104,15 @@ def test_a_gain_without_a_new_op_is_found_again_and_names_its_rule(law: str, lef
         assert "absorbs" in {one.rule for one in found.applied}
 
 
+def test_a_value_in_place_of_a_later_part_of_a_split_names_its_rule() -> None:
+    b = GraphBuilder()
+    x, y = b.input("x", (4, 8)), b.input("y", (4, 8))
+    b.output("z", b.relu(b.split(b.concat(x, y, axis=1), axis=1, sizes=[8, 8])[1]))
+    found = search(b.build(), COSTS, LIMITS)
+    assert not any(op.name == "graph.split" for op in found.program.main.walk())
+    assert "second-of-split-of-concat" in {one.rule for one in found.applied}
+
+
 def test_generated_rules_go_on_from_what_laws_found(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[tuple[int, float]]()
     saturate = engine.search
