@@ -96,12 +96,15 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
 
 
 def _report(arguments: Namespace, better: api.Optimized) -> dict[str, Any]:
-    """The report with the program at each level, where it has one at each."""
+    """The report with the program at each level; one with symbols, at the first of its sizes."""
     from ..reports.program_graphs import levels_of
 
-    if arguments.sizes:
-        return better.report
-    return {**better.report, "levels": levels_of(better, _options(arguments, better))}
+    if not arguments.sizes:
+        return {**better.report, "levels": levels_of(better, _options(arguments, better))}
+    from ..search.at_sizes import shown_at
+
+    first = shown_at(better, size_points(arguments.sizes)[0])
+    return {**better.report, "levels": levels_of(first, None)}
 
 
 def _precision_inputs(arguments: Namespace, program: Program) -> dict[str, Array] | None:

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...dialects.errors import say
+from ...dialects.errors import UndecidedExtent, one_line, say
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env
 from ...dialects.specialize import specialize
@@ -38,7 +38,7 @@ from ..targets.cpu_options import CpuOptions
 from .acceptance import program_seconds, search_entry
 from .optimizer import FINISHED, NO_GAIN, Optimized, improve, rewritten_copy, why_not_measured
 from .records import ComparisonRequest, Searched
-from .strategies import Strategy, chosen
+from .strategies import Strategy, chosen, is_added
 
 Sizes = Mapping[str, int]
 
@@ -69,20 +69,44 @@ def optimize_at_sizes(
     costs = load_costs(here, cost_file)
     request = ComparisonRequest(described, costs, seed, options, started + budget, unmeasured)
     search = SizedSearch(tuple(sizes), request, symbolic)
-    strategies = [s for s in chosen(strategy, "graph", unmeasured is None) if s.level == "graph"]
-    with counted(request.end) if unmeasured is not None else nullcontext():
-        end = now() + budget * MEASURE.searching
-        for number, one in enumerate(strategies):
-            search.run(one, max(end - now(), 0.0) / (len(strategies) - number))
+    strategies = list[Strategy]()
+    for one in chosen(strategy, "kernel", unmeasured is None):
+        if one.level != "graph":
+            search.reject(one, "below the graph level extents are numbers: --shape binds them")
+        elif is_added(one):
+            search.reject(
+                one, "what a plug-in finds is compared at fixed shapes: --shape binds them"
+            )
+        else:
+            strategies.append(one)
+    try:
+        with counted(request.end) if unmeasured is not None else nullcontext():
+            end = now() + budget * MEASURE.searching
+            for number, one in enumerate(strategies):
+                search.run(one, max(end - now(), 0.0) / (len(strategies) - number))
+    except KeyboardInterrupt:
+        say("search: interrupted; what was found is compared")
     return search.settled(strategy, budget, started)
+
+
+def with_numbers(symbolic: Program, sizes: Sizes) -> Program:
+    """The program at sizes."""
+    program = symbolic.clone()
+    program.weights = program.weights.apart()
+    specialize(program.module, sizes, program.weights)
+    return program
 
 
 def at(symbolic: Program, sizes: Sizes) -> Program:
     """The program at sizes, rewritten as a session rewrites it."""
-    program = symbolic.clone()
-    program.weights = program.weights.apart()
-    specialize(program.module, sizes, program.weights)
-    return improve(program)
+    return improve(with_numbers(symbolic, sizes))
+
+
+def shown_at(better: Optimized, sizes: Sizes) -> Optimized:
+    """A result and its source at sizes, for what shows programs of fixed shapes."""
+    assert better.original is not None
+    result, source = (with_numbers(one, sizes) for one in (better, better.original))
+    return Optimized(result.module, result.weights, better.source, better.report, source)
 
 
 @dataclass
@@ -118,12 +142,24 @@ class SizedSearch:
 
     def run(self, strategy: Strategy, seconds: float) -> None:
         """Search so long, and take the best that is faster."""
+        floats = self.request.options.floats
+        if not floats.allows(strategy.floats):
+            self.reject(strategy, floats.why_not(strategy.floats))
+            return
         begun, limits = time.perf_counter(), self.request.limits(seconds)
         say(f"search {strategy.name}: up to {seconds:.1f} s")
-        with shape_env(self.source.main).active():
-            result = strategy.search(self.found.program, self.costs, limits, None)
-        self._take(strategy, result)
+        try:
+            with shape_env(self.source.main).active():
+                result = strategy.search(self.found.program, self.costs, limits, None)
+        except UndecidedExtent as error:  # it asks for more than the guards say
+            self.reject(strategy, one_line(str(error)))
+        else:
+            self._take(strategy, result)
         self.found.seconds[strategy.name] = time.perf_counter() - begun
+
+    def reject(self, strategy: Strategy, reason: str) -> None:
+        """Say why a search has no part."""
+        self.found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
 
     def _take(self, strategy: Strategy, result: SearchResult) -> None:
         found, module = self.found, self.found.program.module
@@ -211,4 +247,4 @@ def _message(verdict: Verdict) -> str:
     return f"{kept}: {verdict.text()}"
 
 
-__all__: tuple[str, ...] = ("SizedSearch", "Sizes", "at", "optimize_at_sizes")
+__all__: tuple[str, ...] = ("SizedSearch", "Sizes", "at", "optimize_at_sizes", "shown_at")

@@ -16,8 +16,13 @@ from isoform.compiler.search.strategies import Strategy
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import ROUNDING
 from isoform.dialects.program import Program
-from isoform.dialects.shape_guards import symbols_of
+from isoform.dialects.shape_guards import shape_env, symbols_of
+from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import Costs
+from isoform.passes.rules.conditions import holds
+from isoform.passes.rules.graph_form import Tables
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.saturation.right_sides import shapes_in
 from isoform.passes.search_result import Applied, Limits, SearchResult
 
 # Two products of one input that are added, and a branch that only sizes tell apart from them.
@@ -79,6 +84,20 @@ def test_dims_of_unlike_symbols_are_not_equal(tmp_path: Path) -> None:
     assert [array.shape for array in found.values()] == [(3, 32), (5, 32)]
 
 
+def test_conditions_tell_unlike_symbols_apart(tmp_path: Path) -> None:
+    """Both engines' shapes of variables: as numbers, dims of all symbols are -1."""
+    main_function = loaded(UNLIKE, tmp_path).symbolic.main  # type: ignore[attr-defined]
+    types = dict(zip("ab", (arg.type for arg in main_function.body.block.args), strict=False))
+    tables = Tables(OpTable(), Costs(target_named("h100")))
+    with shape_env(main_function).active():
+        saturation = shapes_in({name: (type_,) for name, type_ in types.items()})
+        substitution = {name: tables.shape(tables.type(type_)) for name, type_ in types.items()}
+        for shapes in (saturation, substitution):
+            assert holds(("?a.shape[0] == ?a.shape[0]", "?a.shape[1] == ?b.shape[1]"), shapes)
+            assert not holds(("?a.shape[0] == ?b.shape[0]",), shapes)
+            assert not holds(("?a.shape[0] != ?b.shape[0]",), shapes), "nobody knows"
+
+
 def test_what_is_right_at_the_sizes_alone_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +142,20 @@ def test_a_gain_at_one_size_alone_is_not_taken(
     assert not any(entry.get("search") for entry in better.report["rewrites"])
 
 
+def test_a_search_that_needs_numbers_says_so(tmp_path: Path) -> None:
+    program = loaded(PRODUCTS, tmp_path)
+    better = isoform.optimize(program, "h100", "derive", sizes=[{"n": 16}])
+    (entry,) = (e for e in better.report["rejected"] if e["rule"] == "derive")
+    assert entry["reason"] == "below the graph level extents are numbers: --shape binds them"
+
+
+def test_strict_nan_leaves_out_what_moves_infinities(tmp_path: Path) -> None:
+    program = loaded(PRODUCTS, tmp_path)
+    more = {"strict_nan": True, "sizes": [{"n": 128}, {"n": 7}]}
+    better = isoform.optimize(program, "h100", "saturate", 20, **more)  # type: ignore[arg-type]
+    assert not better.report["rewrites"]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -156,6 +189,7 @@ def test_the_command_writes_a_program_with_symbols(tmp_path: Path) -> None:
     assert main(["optimize", files[0], *asked, *flags]) == 0
     assert main(["verify", files[0], files[1], "-q"]) == 0
     assert main(["explain", files[2], "-q"]) == 0
+    assert main(["view", files[2], "-o", str(tmp_path / "page.html"), "-q"]) == 0
     assert symbols_of(isoform.load(files[1]).symbolic.main) == ["n"]  # type: ignore[attr-defined]
 
 
