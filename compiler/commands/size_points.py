@@ -17,6 +17,8 @@ def size_points(given: list[tuple[str, tuple[int, ...]]]) -> list[dict[str, int]
     Raises:
         UsageError: a dim is given twice, has no size or 0, or two lists differ in length.
     """
+    if not given:
+        return []
     lists = dict(given)
     if len(lists) < len(given):
         raise UsageError("a dim is given twice", where="--sizes")

@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, TensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -54,6 +55,7 @@ from ...dialects.graph.shaping import SliceOp
 from ...dialects.index import Index, range_of
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program
+from ...dialects.shape_guards import SIZES, sizes_of, symbols_of
 from ...dialects.signature import key, signature
 from ...dialects.specialize import op_at, type_at
 from ...dialects.types import byte_size, element_of, shape_of, tensor, tensor_type
@@ -131,6 +133,19 @@ class Costs:
     def at(self, sizes: Mapping[str, int]) -> Costs:
         """The same costs, with symbolic dims taken for these sizes."""
         return Costs(self.target, self.file, self.fitted, sizes)
+
+    def of(self, function: FuncOp) -> Costs:
+        """The costs for a function: at its example sizes (`isoform.sizes`), if it has symbols.
+
+        Raises:
+            UserError: a symbol has no example size.
+        """
+        symbols, sizes = symbols_of(function), sizes_of(function)
+        missing = [name for name in symbols if name not in sizes]
+        if missing:
+            hint = f"{SIZES} = {{{', '.join(f'{name} = 16 : i64' for name in missing)}}}"
+            raise UserError("a cost needs example sizes", found=", ".join(missing), hint=hint)
+        return self.at(sizes) if symbols else self
 
     def bytes_of(self, type_: Attribute) -> int:
         """Bytes of a tensor; of any other type 0."""

@@ -16,6 +16,7 @@ from xdsl.printer import Printer
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import write_whole
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
+from ...dialects.shape_guards import shape_env
 from ...lowering.targets import target_named
 from ..cost.costs import load_costs
 from ..rules.floats import allowed_rules
@@ -93,11 +94,13 @@ class GraphSaturate(ModulePass):
         settings = self._settings()
         table = OpTable(ctx)
         costs = load_costs(target_named(self.target), self.cost_file)
-        prices = NodePrices(table, costs, parse_costs(self.op_costs))
+        own = parse_costs(self.op_costs)
         printed, replays = list[FuncOp](), list[str]()
         for function in op.walk():
             if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
-                outcome = saturate_block(function.body.block, table, prices, settings)
+                prices = NodePrices(table, costs.of(function), own)
+                with shape_env(function).active():
+                    outcome = saturate_block(function.body.block, table, prices, settings)
                 replays.append(outcome.replay)
                 if outcome.e_graph is not None:
                     body = Region(outcome.e_graph)

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
+from ...dialects.shape_guards import shape_env
 from ...lowering.targets import target_named
 from ..cost.costs import load_costs
 from ..rules.floats import allowed_rules, floats_of
@@ -70,12 +71,14 @@ class GraphSubstitute(ModulePass):
         costs = load_costs(target_named(self.target), self.cost_file)
         rules, _ = allowed_rules(rules_named(self.rules), Allowed(self.fast_math))
         settings = SubstitutionSettings(both_ways(rules), self.alpha, self.programs)
-        for block in _bodies(op):
-            unfold_transposes(block)
-            found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
-            if found.best.parent is not None:
-                write(found.best.graph, block)
-            fold_transposes(block)
+        for function, block in _bodies(op):
+            sized = costs.of(function)
+            with shape_env(function).active():
+                unfold_transposes(block)
+                found, _, _ = search_block(block, sized, Limits(self.budget), settings, ctx)
+                if found.best.parent is not None:
+                    write(found.best.graph, block)
+                fold_transposes(block)
 
 
 @dataclass(frozen=True)
@@ -111,20 +114,20 @@ class GraphApplyRule(ModulePass):
                 UserError: the rule does not exist, or cannot be applied in this direction.
         """
         rule = self._rule()
-        for block in _bodies(op):
-            tables = Tables(OpTable(ctx), load_costs(target_named("cpu")))
+        for function, block in _bodies(op):
+            tables = Tables(OpTable(ctx), load_costs(target_named("cpu")).of(function))
             reason = unusable(rule, tables)
             if reason:
                 raise UserError(f"rule '{rule.name}' cannot be applied: {reason}")
-            start = encode(block, tables)
-            graph = start
-            for _ in range(self.times):
-                following = _once(graph, rule)
-                if following is None:
-                    break
-                graph = following
-            if graph is not start:
-                write(graph, block)
+            with shape_env(function).active():
+                graph = start = encode(block, tables)
+                for _ in range(self.times):
+                    following = _once(graph, rule)
+                    if following is None:
+                        break
+                    graph = following
+                if graph is not start:
+                    write(graph, block)
 
     def _rule(self) -> Rule:
         known = {rule.name: rule for rule in rules_named(self.rules)}
@@ -152,8 +155,8 @@ def _once(graph: Graph, rule: Rule) -> Graph | None:
     return None
 
 
-def _bodies(op: ModuleOp) -> Iterator[Block]:
-    """The bodies of the functions that have one block."""
+def _bodies(op: ModuleOp) -> Iterator[tuple[FuncOp, Block]]:
+    """The functions that have one block, and that block."""
     for function in op.walk():
         if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
-            yield function.body.block
+            yield function, function.body.block

@@ -43,7 +43,10 @@ def test_a_users_rule_is_applied_and_reported(tmp_path: Path, strategy: str) -> 
     [
         (ABSORBS, "rule 'max-absorbs' is not proved (--allow-unproved"),
         ("rule max-of-min: max(?a, min(?a, ?b)) => ?b", "rule 'max-of-min' does not hold"),
-        ("rule add-commutes: add(?a, ?b) => add(?b, ?a)", "is called 'add-commutes', too"),
+        (
+            "rule add-commutes: add(?a, ?b) => add(?b, ?a)",
+            "a rule of the package has the name 'add-commutes'",
+        ),
         ("rule open: max(?a, ?a) => ?b", "does not bind ?b on its left"),
     ],
 )
