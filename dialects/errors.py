@@ -76,6 +76,17 @@ class ElementError(UserError):
     """
 
 
+class UnboundDims(UserError):
+    """An input has dims without a number, and a program of fixed shapes is asked for.
+
+    Cause: the model was exported with dynamic dims.
+
+    Example: an input of dims [batch, 3, 224, 224].
+
+    Fix: bind them by `--shape`; a session of `isoform.compile` binds them when it runs.
+    """
+
+
 class UndecidedExtent(UserError):
     """What is asked of an extent does not follow from the guards, and no example size is known.
 

@@ -9,7 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from ...dialects.errors import UsageError, UserError, is_quiet, say
+from ...dialects.errors import UnboundDims, UsageError, UserError, is_quiet, say
 from ...dialects.files import check_outputs, write_whole
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, pipeline_of
@@ -47,7 +47,11 @@ def optimize_command(arguments: Namespace) -> int:
 def _loaded(arguments: Namespace) -> Program:
     """The model; with --sizes, its dims need no numbers."""
     if not arguments.sizes:
-        return load_model(arguments)
+        try:
+            return load_model(arguments)
+        except UnboundDims as error:
+            error.hint = f"{error.hint}, or --sizes DIM=16,128 to keep them"
+            raise
     return load_any(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
 
 

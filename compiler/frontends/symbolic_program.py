@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NoReturn
 
-from ...dialects.errors import UserError, did_you_mean
+from ...dialects.errors import UnboundDims, UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env, symbols_of
 from ...dialects.specialize import sizes_of_shapes, specialize
@@ -37,7 +37,7 @@ class SymbolicProgram(Program):
     def __getattr__(self, name: str) -> NoReturn:
         if name == "module":
             flags = " ".join(f"--shape {s}=NUMBER" for s in symbols_of(self.symbolic.main))
-            raise UserError("it has symbolic dims", where=self.source, hint=f"add {flags}")
+            raise UnboundDims("it has symbolic dims", where=self.source, hint=f"add {flags}")
         raise AttributeError(f"'SymbolicProgram' has no attribute '{name}'")
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from ...dialects.dims import shown
-from ...dialects.errors import UserError, in_debug_mode, one_line, say, warn
+from ...dialects.errors import UnboundDims, UserError, in_debug_mode, one_line, say, warn
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env
 from ...dialects.specialize import sizes_of_shapes, specialize
@@ -22,7 +22,7 @@ from ...dialects.weights import Weights
 from .default_inputs import deciding_inputs, tell
 from .importer import imported
 from .loading import OnnxModel
-from .shape_binding import DeclaredInput, UnboundDims, bind, declared_inputs, without_lengths
+from .shape_binding import DeclaredInput, bind, declared_inputs, without_lengths
 from .tensor_data import element_of_number, type_name
 from .values import NeedsNumbers, NotConstant
 

@@ -8,19 +8,8 @@ from dataclasses import dataclass
 import onnx
 
 from ...dialects.dims import Dim, shown
-from ...dialects.errors import UserError, did_you_mean
+from ...dialects.errors import UnboundDims, UserError, did_you_mean
 from .tensor_data import element_of_number
-
-
-class UnboundDims(UserError):
-    """An input has dims without a number, and a program of fixed shapes is asked for.
-
-    Cause: the model was exported with dynamic dims.
-
-    Example: an input of dims [batch, 3, 224, 224].
-
-    Fix: bind them by `--shape`; a session of `isoform.compile` binds them when it runs.
-    """
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from onnx.backend.test.loader import load_model_tests
 import isoform
 from isoform.dialects import reference
 from isoform.dialects.arithmetic import Arithmetic
-from isoform.dialects.errors import UserError
+from isoform.dialects.errors import UnboundDims, UserError
 from isoform.dialects.graph import OpaqueOp
 from isoform.lowering.onnx_to_graph import importer
 from isoform.lowering.onnx_to_graph.loading import load_model
-from isoform.lowering.onnx_to_graph.shape_binding import UnboundDims
 from isoform.lowering.onnx_to_graph.table import TABLE
 from isoform.lowering.onnx_to_graph.values import NotConstant
 

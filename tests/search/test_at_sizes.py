@@ -159,6 +159,7 @@ def test_strict_nan_leaves_out_what_moves_infinities(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        ([], "add --shape n=NUMBER, or --sizes DIM=16,128 to keep them"),
         (["--sizes", "n=0"], "a size is at least 1"),
         (["--sizes", "n=1", "--sizes", "n=2"], "a dim is given twice"),
         (["--sizes", "n=1,2", "--sizes", "m=1,2,3"], "the lists differ in length"),
