@@ -199,3 +199,9 @@ def test_an_onnx_of_symbolic_dims_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="written of fixed shapes"):
         isoform.save(program, tmp_path / "o.onnx")
     assert not (tmp_path / "o.onnx").exists()
+
+
+def test_what_is_remembered_of_a_search_is_of_its_sizes() -> None:
+    costs = Costs(target_named("h100"))
+    keys = {one.key for one in (costs, costs.at({"n": 1}), costs.at({"n": 2}), costs.at({"m": 1}))}
+    assert len(keys) == 4
