@@ -25,6 +25,7 @@ from .search.optimizer import Optimized
 from .search.optimizer import improve as _improve
 from .search.optimizer import optimize as _optimize
 from .search.precision import ERROR, Precision
+from .targets.cpu_options import CpuOptions
 from .targets.session import ReferenceRunner, Runner, Session, usable_cores
 
 __all__ = [
@@ -116,10 +117,9 @@ def optimize(
             another program then, and report and certificate say so (docs/precision.md).
         precision_error: the most that outputs may be off, relative to their greatest value.
         precision_inputs: arrays that this is measured on; None draws some from the seed.
-        sizes: of a program with symbolic dims, sizes of all of them, several times: the result
-            keeps the symbols and is faster at these sizes; the report says whether it is proved
-            equal at every size. Searches of the graph level take part
-            (docs/dynamic-shapes.md).
+        sizes: of a program with symbolic dims, each a size of every dim: the result keeps the
+            symbols and is faster at these sizes; the report says whether it is proved equal at
+            every size. Searches of the graph level take part (docs/dynamic-shapes.md).
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
@@ -142,16 +142,17 @@ def optimize(
         if rules is not None or pipeline or precision is not None:
             hint = "bind the dims (--shape) to use them"
             raise UserError("rules, passes and precision are for fixed shapes", hint=hint)
-        from .frontends.program_family import symbolic_at
-        from .search.at_sizes import optimize_at_sizes
-        from .targets.cpu_options import CpuOptions
-
         options = CpuOptions(threads, effort, tolerance, floats=Allowed(fast_math, strict_nan))
-        symbolic = symbolic_at(program, sizes)
-        return optimize_at_sizes(
-            symbolic, tuple(sizes), target, strategy, budget, seed, options, cost_file
-        )
+        return _at_sizes(program, sizes, target, strategy, budget, seed, options, cost_file)
     return _optimize(program, target, strategy, budget, seed, cost_file, *more, *own)
+
+
+def _at_sizes(program: Program, sizes: Sequence[Mapping[str, int]], *asked: Any) -> Optimized:
+    """As `optimize_at_sizes`, of a program of any kind that has symbolic dims."""
+    from .frontends.program_family import symbolic_at
+    from .search.at_sizes import optimize_at_sizes
+
+    return optimize_at_sizes(symbolic_at(program, sizes), tuple(sizes), *asked)
 
 
 def compile(
@@ -200,7 +201,6 @@ def compile(
     if target != "cpu":
         return Session(program, _other_runner(program, target))
     from .targets.cpu import compile_cpu
-    from .targets.cpu_options import CpuOptions
 
     threads = usable_cores() if threads is None else threads
     chosen = None if cost_file is None else str(cost_file)

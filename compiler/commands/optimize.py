@@ -192,7 +192,7 @@ def _emit_level(arguments: Namespace) -> str:
     """The level the output is written at; wrong combinations fail before any work."""
     if arguments.sizes:
         check_with_sizes(arguments)
-        arguments.emit = "graph"
+        return "graph"
     to_file = arguments.output not in (None, "-")
     suffix = Path(arguments.output).suffix.lower() if to_file else ".mlir"
     if suffix not in (".mlir", ".onnx"):

@@ -36,7 +36,8 @@ def size_points(given: list[tuple[str, tuple[int, ...]]]) -> list[dict[str, int]
 
 def check_with_sizes(arguments: Namespace) -> None:
     """Raise UsageError for flags of `optimize` that need fixed shapes."""
-    if Path(arguments.output or "-").suffix.lower() == ".onnx":
+    to_file = arguments.output not in (None, "-")
+    if to_file and Path(arguments.output).suffix.lower() != ".mlir":
         raise UsageError("symbolic dims are written as IR", where="-o", hint="-o OUT.mlir")
     if arguments.emit not in (None, "graph"):
         raise UsageError("a program with symbolic dims is at the graph level", where="--emit")

@@ -42,8 +42,8 @@ from .strategies import Strategy, chosen, is_added
 
 Sizes = Mapping[str, int]
 
-# Seconds for the proof at every size, beside the budget. Rules are proved before they ship, so a
-# result of which it shows nothing is returned, and the report says so.
+# Seconds for the proof at every size, beside the budget. Rules are proved or checked exactly before
+# they ship, so a result of which it shows nothing is returned, and the report says so.
 PROVING = 60.0
 
 
@@ -84,8 +84,10 @@ def optimize_at_sizes(
             end = now() + budget * MEASURE.searching
             for number, one in enumerate(strategies):
                 search.run(one, max(end - now(), 0.0) / (len(strategies) - number))
+                if search.found.stop_reason == "interrupted":
+                    break
     except KeyboardInterrupt:
-        say("search: interrupted; what was found is compared")
+        search.interrupted = True
     return search.settled(strategy, budget, started)
 
 
@@ -121,6 +123,7 @@ class SizedSearch:
     request: ComparisonRequest
     source: Program
     found: Searched = field(init=False)
+    interrupted: bool = False  # outside of a search, which says so itself
 
     def __post_init__(self) -> None:
         for sizes in self.sizes:
@@ -195,6 +198,9 @@ class SizedSearch:
             found.rejected.append({"rule": "all", "place": "main", "reason": reason})
         times = self.seconds(source, found.program)
         gained = verdict is not None and not reason
+        stop = "interrupted" if self.interrupted else found.stop_reason
+        if stop not in ("interrupted", "time"):
+            stop = FINISHED if gained else NO_GAIN
         message = found.nothing if verdict is None else _message(verdict)
         report = {
             "format": FORMAT,
@@ -207,7 +213,7 @@ class SizedSearch:
             "threads": request.options.threads,
             "elapsed_s": time.perf_counter() - started,
             "stages_s": found.seconds,
-            "stop_reason": FINISHED if gained else NO_GAIN,
+            "stop_reason": stop,
             "cost": {
                 "before": times[0][0],
                 "after": times[0][1],
@@ -232,9 +238,12 @@ class SizedSearch:
         source, best = self.source, self.found.program
         if source.module.is_structurally_equivalent(best.module):
             return None
-        say("verify: the result with the input, at every size")
+        say("compare: the result with the input, at every size")
+        begun = time.perf_counter()
         families = (family_of(SymbolicProgram(program)) for program in (source, best))
-        return compare_at_all_sizes(*families, seed=self.request.seed, budget=PROVING)
+        verdict = compare_at_all_sizes(*families, seed=self.request.seed, budget=PROVING)
+        self.found.seconds["compare"] = time.perf_counter() - begun
+        return verdict
 
 
 def _message(verdict: Verdict) -> str:

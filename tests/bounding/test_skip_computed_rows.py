@@ -42,6 +42,12 @@ MODELS = {
         "float[40, 8]",
         "c = Reshape(found, column) e = Expand(c, wide) y = ScatterElements(x, e, out)",
     ),
+    # Indices of another dim than that of the rows that count.
+    "columns": (
+        "float[40, 8]",
+        "c = Reshape(found, column) z = Sub(c, c) e = Add(z, order) "
+        "y = ScatterElements <axis = 1> (x, e, out)",
+    ),
 }
 COUNTS = (0, 1, 7, 23, 40)
 
@@ -54,7 +60,7 @@ def model(name: str) -> onnx.ModelProto:
         "w": draw((8, 24)).astype(np.float32),
         "v": draw((24, 8)).astype(np.float32),
     }
-    weights["wide"] = np.array([1, 8], np.int64)
+    weights |= {"wide": np.array([1, 8], np.int64), "order": np.arange(8)[::-1].astype(np.int64)}
     found.graph.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in weights.items())
     return found
 

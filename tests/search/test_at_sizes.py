@@ -156,6 +156,19 @@ def test_strict_nan_leaves_out_what_moves_infinities(tmp_path: Path) -> None:
     assert not better.report["rewrites"]
 
 
+def test_no_search_begins_after_one_that_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(program: Program, *_: object) -> SearchResult:
+        return SearchResult(program.clone(), "interrupted")
+
+    planted = tuple(Strategy(name, "graph", 1.0, search, ROUNDING) for name in "ab")
+    monkeypatch.setattr(at_sizes, "chosen", lambda *_: planted)
+    better = isoform.optimize(loaded(PRODUCTS, tmp_path), "h100", sizes=[{"n": 2}])
+    assert [entry["strategy"] for entry in better.report["searches"]] == ["a"]
+    assert better.report["stop_reason"] == "interrupted"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -167,6 +180,7 @@ def test_strict_nan_leaves_out_what_moves_infinities(tmp_path: Path) -> None:
         (["--sizes", "n=3", "--emit", "kernel"], "is at the graph level"),
         (["--sizes", "n=3", "--precision", "bf16"], "are for fixed shapes"),
         (["--sizes", "n=3", "-o", "out.onnx"], "symbolic dims are written as IR"),
+        (["--sizes", "n=3", "-o", "out.txt"], "symbolic dims are written as IR"),
         (["--sizes", "n=3", "-o", "out.mlir", "--certificate", "c.json"], "of fixed shapes"),
     ],
 )
