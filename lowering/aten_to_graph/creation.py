@@ -91,6 +91,8 @@ TABLE: dict[str, Converter] = {
     "new_full.default": new_full,
     **dict.fromkeys(("zeros.default", "zeros_like.default", "new_zeros.default"), constant(0)),
     **dict.fromkeys(("ones.default", "ones_like.default", "new_ones.default"), constant(1)),
+    # What is in new memory is nobody's business: zeros, like anything else.
+    **dict.fromkeys(("empty.memory_format", "empty_permuted.default"), constant(0)),
     **dict.fromkeys(("fill.Scalar", "fill.Tensor"), fill),
     "scalar_tensor.default": scalar_tensor,
     "arange.start_step": arange,

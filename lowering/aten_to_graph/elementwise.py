@@ -8,7 +8,15 @@ from typing import Any
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ...dialects.types import element_of, finite_range, is_bool, is_float, is_signed_int
+from ...dialects.types import (
+    element_of,
+    finite_range,
+    is_bool,
+    is_float,
+    is_signed_int,
+    shape_of,
+    tensor_type,
+)
 from .aten import DType, UnsupportedAten
 from .node import AtenNode, Converter, Number, Operand, composed, wide
 
@@ -66,38 +74,54 @@ def div(n: AtenNode, a: Operand, b: Operand, rounding_mode: str | None = None) -
     if rounding_mode == "floor":
         return floor_divide(n, a, b)
     if rounding_mode == "trunc":
-        x, y = n.operands(a, b)
-        quotient = n.op("div", x, y)
-        return _truncated(n, quotient) if is_float(n.element) else quotient
+        quotient = n.op("div", *_exactly(n, a, b))
+        return n.cast(_truncated(n, quotient), n.element) if is_float(n.element) else quotient
     return n.op("div", *n.operands(a, b))
 
 
 def floor_divide(n: AtenNode, a: Operand, b: Operand) -> SSAValue:
     """The quotient rounded down: exact, from the remainder."""
-    x, y = n.operands(a, b)
+    x, y = _exactly(n, a, b)
+    one, rest = n.literal(1, x), _rest(n, x, y)
+    quotient = n.op("div", n.op("sub", x, rest), y)
+    quotient = n.op("where", _other_sign(n, rest, y), n.op("sub", quotient, one), quotient)
     if not is_float(n.element):
-        quotient = n.op("div", x, y)
-        down = _other_sign(n, n.op("sub", x, n.op("mul", quotient, y)), y)
-        return n.op("where", down, n.op("sub", quotient, n.literal(1, x)), quotient)
-    raise UnsupportedAten("floats divided and rounded down depend on an exact remainder")
+        return quotient
+    down = n.op("floor", quotient)  # the division may have rounded a whole number
+    far = n.op("greater", n.op("sub", quotient, down), n.literal(0.5, x))
+    down = n.op("where", far, n.op("add", down, one), down)
+    by_zero = n.op("equal", y, n.literal(0, y))
+    return n.cast(n.op("where", by_zero, n.op("div", x, y), down), n.element)
 
 
 def remainder(n: AtenNode, a: Operand, b: Operand) -> SSAValue:
-    """The remainder with the divisor's sign, of integers."""
-    rest, y = _rest(n, a, b)
-    return n.op("where", _other_sign(n, rest, y), n.op("add", rest, y), rest)
+    """The remainder with the divisor's sign."""
+    x, y = (n.cast(v, wide(n.element)) for v in n.operands(a, b))
+    rest = _rest(n, x, y)
+    rest = n.op("where", _other_sign(n, rest, y), n.op("add", rest, y), rest)
+    return n.cast(rest, n.element)
 
 
 def fmod(n: AtenNode, a: Operand, b: Operand) -> SSAValue:
-    """The remainder with the dividend's sign, of integers."""
-    return _rest(n, a, b)[0]
+    """The remainder with the dividend's sign."""
+    return n.cast(_rest(n, *(n.cast(v, wide(n.element)) for v in n.operands(a, b))), n.element)
 
 
-def _rest(n: AtenNode, a: Operand, b: Operand) -> tuple[SSAValue, SSAValue]:
+def _exactly(n: AtenNode, *values: Operand) -> list[SSAValue]:
+    """The operands of a rounded quotient: numbers are not rounded to half floats before."""
+    return n.operands(
+        *(n.cast(v, n.element) if isinstance(v, SSAValue) and shape_of(v) else v for v in values),
+        element=wide(n.element),
+    )
+
+
+def _rest(n: AtenNode, x: SSAValue, y: SSAValue) -> SSAValue:
+    """The exact remainder with the sign of x; a node runs it for floats."""
+    if is_float(n.element):
+        return n.onnx("Mod", [x, y], [tensor_type(x)], fmod=1)[0]
     if not is_signed_int(n.element):
-        raise UnsupportedAten("an exact remainder of floats is not a graph op")
-    x, y = n.operands(a, b)
-    return n.op("sub", x, n.op("mul", n.op("div", x, y), y)), y
+        raise UnsupportedAten("unsigned integers are not divided")
+    return n.op("sub", x, n.op("mul", n.op("div", x, y), y))
 
 
 def _other_sign(n: AtenNode, rest: SSAValue, y: SSAValue) -> SSAValue:

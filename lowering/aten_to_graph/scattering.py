@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects.dims import is_symbolic
 from ...dialects.types import (
     element_of,
     is_bool,
@@ -194,6 +195,23 @@ def masked_scatter(n: AtenNode, x: SSAValue, mask: SSAValue, source: SSAValue) -
     return n.op("where", mask, n.cast(picked, n.element), x)
 
 
+def histc(n: AtenNode, x: SSAValue, bins: int = 100, min: Number = 0, max: Number = 0) -> SSAValue:
+    """How many elements lie in each of so many equal parts of [min, max]."""
+    if min >= max:
+        raise UnsupportedAten("the range of a histogram depends on data")
+    if not is_float(n.element) or is_half(n.element) or is_symbolic(shape_of(x)):
+        raise UnsupportedAten("a histogram of such numbers")
+    x = n.reshape(x, [math.prod(shape_of(x))])
+    zero, low = n.literal(0, x), n.literal(min, x)
+    inside = n.op("and", n.op("greater_equal", x, low), n.op("less_equal", x, n.literal(max, x)))
+    part = n.op("mul", n.op("sub", x, low), n.literal(bins, x))
+    part = n.op("div", part, n.literal(max - min, x))
+    part = n.op("where", inside, n.op("min", part, n.literal(bins - 1, x)), zero)
+    one = n.cast(inside, n.element)
+    start = n.expand(n.scalar(0, n.element), [bins])
+    return _elements(n, start, 0, n.cast(part, i64), one, "add")
+
+
 def sort(n: AtenNode, x: SSAValue, dim: int = -1, descending: bool = False) -> list[SSAValue]:
     """Elements of a dim in order, and their positions; equal ones keep their order."""
     if not shape_of(x):
@@ -230,4 +248,5 @@ TABLE: dict[str, Converter] = {
     "sort.default": sort,
     "sort.stable": sort_stable,
     "topk.default": topk,
+    "histc.default": histc,
 }

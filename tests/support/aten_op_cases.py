@@ -50,6 +50,21 @@ def _three(low: float = -2.0) -> Make:
     return make
 
 
+def _divisible(d: Draw) -> tuple[Any, ...]:
+    """Floats whose quotients are near whole numbers; zeros, infinities and NaN."""
+    kind = d.float()
+    y = d.pick((0.1, -0.3, 7.0, 1e-3)) * torch.ones((), dtype=getattr(torch, kind))
+    x = torch.arange(-20, 21).to(y.dtype) * y
+    odd = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan], dtype=y.dtype)
+    x, y = torch.cat([x, odd, odd]), torch.cat([y.expand(46), odd[[0, 2, 3, 4, 1]]])
+    return (x, y) if d.int(0, 2) else (y, x)
+
+
+def _just_below(_: Draw) -> tuple[Any, ...]:
+    """Floats whose quotient, without the remainder, is rounded to less than the whole number."""
+    return torch.tensor([17.15, 27.24, 12.5, 4.97]), torch.tensor([5.7, 7.38, 3.52, 1.55])
+
+
 def _where(d: Draw) -> tuple[Any, ...]:
     shape = d.shape()
     return d.t(shape, "bool"), d.t(shape, d.pick(NUMBERS)), d.t((), d.pick(NUMBERS))
@@ -197,13 +212,15 @@ ARITHMETIC: dict[str, list[Any]] = {
     "mul.Tensor": [binary(ALL)],
     "div.Tensor": [binary(low=0.5)],
     "div.Scalar": [scalar(3)],
-    "div.Tensor_mode": [keyword(positive(INTS), rounding_mode=m) for m in ("floor", "trunc")],
-    "div.Scalar_mode": [keyword(scalar(3, INTS), rounding_mode="floor")],
-    "floor_divide.default": [positive(INTS)],
-    "remainder.Tensor": [positive(INTS)],
-    "remainder.Scalar": [scalar(3, INTS), scalar(-3, INTS)],
-    "fmod.Tensor": [positive(INTS)],
-    "fmod.Scalar": [scalar(3, INTS)],
+    "div.Tensor_mode": [keyword(positive(NUMBERS), rounding_mode=m) for m in ("floor", "trunc")],
+    "div.Scalar_mode": [keyword(scalar(3, NUMBERS), rounding_mode="floor"),
+                        keyword(scalar(-0.3, FLOATS), rounding_mode="floor"),
+                        keyword(scalar(-0.3, FLOATS), rounding_mode="trunc")],
+    "floor_divide.default": [positive(NUMBERS)],
+    "remainder.Tensor": [positive(NUMBERS)],
+    "remainder.Scalar": [scalar(3), scalar(-3), scalar(-0.3, FLOATS)],
+    "fmod.Tensor": [positive(NUMBERS)],
+    "fmod.Scalar": [scalar(3), scalar(-0.3, FLOATS)],
     "pow.Tensor_Tensor": [binary(("float32", "float64"), low=0.2, same=True)],
     "pow.Tensor_Scalar": [scalar(v, FLOATS) for v in (1, 2, 3, -1)] + [scalar(2, INTS)],
     "pow.Scalar": [lambda d: (1.5, d.t(d.shape(), d.float()))],
@@ -270,6 +287,8 @@ SHAPING: dict[str, list[Any]] = {
     "copy.default": [binary(same=False)],
     "tril.default": [shaped((2, 4, 5), 1), shaped((4, 3), -1)],
     "triu.default": [shaped((2, 4, 5), 1), shaped((4, 3), -1)],
+    "empty.memory_format": [lambda d: ([2, 0, 3],), lambda d: (([2, 3],), {"dtype": torch.int64})],
+    "empty_permuted.default": [lambda d: ([2, 3, 4], [2, 0, 1])],
     "full.default": [lambda d: ([2, 3], 1.5)],
     "full_like.default": [lambda d: (d.t((2, 3), d.pick(NUMBERS)), 2)],
     "new_full.default": [lambda d: (d.t((2, 3), d.pick(NUMBERS)), [4], 2)],
@@ -468,8 +487,18 @@ SCATTERS: dict[str, list[Any]] = {
     "sort.stable": [lambda d: ((d.t((3, 7), d.pick(ALL)),),
                                {"stable": True, "dim": 1, "descending": bool(d.int(0, 2))})],
     "topk.default": [_topk],
+    "histc.default": [lambda d: (d.t(d.shape(), d.pick(("float32", "float64")), -4, 4), 5, -2, 3),
+                      lambda d: (d.t((40,), "int64", 0, 7).float(), 8, 0, 7)],
 }  # fmt: skip
 
 MAKERS: dict[str, list[Any]] = {
     **SCATTERS, **FUNCTIONS, **ARITHMETIC, **SHAPING, **REDUCTIONS, **LINEAR,
 }  # fmt: skip
+
+# Calls of which the last bit of an operand decides the result: not for fixtures, which round.
+EXACT: dict[str, list[Any]] = {
+    "div.Tensor_mode": [keyword(m, rounding_mode="floor") for m in (_divisible, _just_below)],
+    "floor_divide.default": [_divisible, _just_below],
+    "remainder.Tensor": [_divisible],
+    "fmod.Tensor": [_divisible],
+}

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.torch
 
 from support.aten_calls import traced  # noqa: E402
 from support.aten_cases import cases  # noqa: E402
-from support.aten_op_cases import MAKERS  # noqa: E402
+from support.aten_op_cases import EXACT, MAKERS  # noqa: E402
 from support.aten_variants import CHANGES, variants  # noqa: E402
 
 from isoform.compiler.torch_backend.options import BackendOptions  # noqa: E402
@@ -44,6 +44,12 @@ def test_every_op_has_cases() -> None:
 @pytest.mark.parametrize("target", sorted(TABLE))
 def test_op_agrees_with_eager(target: str) -> None:
     for case in (c for s in SEEDS for c in cases(target, MAKERS[target], seed=s)):
+        compare(case)
+
+
+@pytest.mark.parametrize("target", sorted(EXACT))
+def test_op_agrees_to_the_last_bit(target: str) -> None:
+    for case in (c for s in SEEDS for c in cases(target, EXACT[target], seed=s)):
         compare(case)
 
 
