@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +23,26 @@ class TensorPort:
     layout: Layout
     strides: tuple[int, ...]
     is_plain: bool  # the block is the tensor
+    dtype: Any
 
     @staticmethod
-    def of(name: str, layout: Layout, strides: Sequence[int]) -> TensorPort:
-        """A port; tensors that lie otherwise than these strides say have the layout's own."""
+    def of(name: str, layout: Layout, fake: Any) -> TensorPort:
+        """A port; tensors that lie otherwise than the fake one have the layout's own strides."""
+        strides = fake.stride()
         same = Layout.of(layout.shape, strides) == layout
         strides = tuple(strides) if same else layout.block_strides
-        return TensorPort(name, layout, strides, layout.is_contiguous)
+        return TensorPort(name, layout, strides, layout.is_contiguous, fake.dtype)
+
+    def placed(self, tensor: Any) -> Any:
+        """The tensor where its block lies as the program reads it, or else a copy."""
+        if tensor.shape != self.layout.shape or tensor.dtype != self.dtype:
+            raise RuntimeError(f"{self.name}: a tensor of another shape or type than compiled for")
+        if tensor.is_neg():
+            tensor = tensor.resolve_neg()
+        return tensor if tensor.stride() == self.strides else self._laid_out(tensor)
 
     def array(self, tensor: Any) -> Array:
-        """The block of a tensor: its own memory, or a copy where it lies otherwise."""
-        if tensor.stride() != self.strides:
-            tensor = self._laid_out(tensor)
+        """The block of a placed tensor."""
         if not self.is_plain:
             block = self.layout.block
             tensor = tensor.as_strided(block, self.layout.block_strides)
@@ -65,6 +72,10 @@ class SymbolicPort:
 
     name: str
     order: tuple[int, ...]
+
+    def placed(self, tensor: Any) -> Any:
+        """The tensor: its array copies where it lies otherwise."""
+        return tensor.resolve_neg() if tensor.is_neg() else tensor
 
     def array(self, tensor: Any) -> Array:
         """The dims in this order, copied where they lie otherwise."""

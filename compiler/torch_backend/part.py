@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from ...dialects.program import Program, pipeline_of
 from ...dialects.shape_guards import symbols_of, write_guards_and_sizes
 from ...dialects.types import Array
 from ...lowering.aten_to_graph.convert import convert_node
+from ...lowering.kernel_to_cpu.runtime.execute import Execution
 from ..frontends.program_file import save_mlir
 from ..frontends.symbolic_program import SymbolicProgram
 from ..reports.certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
@@ -33,7 +35,8 @@ from .layouts import Layout
 from .options import BackendOptions
 from .symbols import Symbols
 
-Run = Callable[[dict[str, Array]], Mapping[str, Array]]
+Port = TensorPort | SymbolicPort
+Run = Callable[[Sequence[tuple[Port, Any]]], Mapping[str, Array]]
 _numbers = itertools.count()
 
 
@@ -56,26 +59,35 @@ class Part(torch.nn.Module):
             UserError: it cannot be converted or compiled.
         """
         super().__init__()
-        self.ins: list[tuple[int, TensorPort | SymbolicPort]] = []
-        self.outs: list[TensorPort | SymbolicPort] = []
+        self.ins: list[tuple[int, Port]] = []
+        self.outs: list[Port] = []
         self.single = False
         self.symbols = symbols
         self.program = self._converted(graph, constants)
         if symbols is None:
             self.session: Session = _compiled(self.program, options)
-            self.run: Run = self.session.runner.run
+            runner: Any = self.session.runner
+            self.execution: Execution = runner.execution
+            order = [one.name for one in self.execution.inputs]
+            self.ins.sort(key=lambda one: order.index(one[1].name))
+            self.run: Run = self._run_in_place
         else:
             self.session = _by_size(self.program, symbols, options)
             self.run = self._run_by_size
 
     def forward(self, *tensors: Any) -> Any:
         """Run the program."""
-        feeds = {port.name: port.array(tensors[k]) for k, port in self.ins}
-        found = self.run(feeds)
+        found = self.run([(port, port.placed(tensors[k])) for k, port in self.ins])
         results = [port.tensor(found[port.name]) for port in self.outs]
         return results[0] if self.single else tuple(results)
 
-    def _run_by_size(self, feeds: dict[str, Array]) -> Mapping[str, Array]:
+    def _run_in_place(self, inputs: Sequence[tuple[Port, Any]]) -> Mapping[str, Array]:
+        """Run where the tensors lie; an array of one costs more than its address."""
+        addresses = [tensor.data_ptr() for _, tensor in inputs]
+        return self.execution.run_at([partial(port.array, t) for port, t in inputs], addresses)
+
+    def _run_by_size(self, inputs: Sequence[tuple[Port, Any]]) -> Mapping[str, Array]:
+        feeds = {port.name: port.array(tensor) for port, tensor in inputs}
         found = self.session.run(None, feeds)
         return dict(zip(self.program.output_names, found, strict=True))
 
@@ -110,7 +122,7 @@ class Part(torch.nn.Module):
             back = [order.index(d) for d in range(len(order))]
             return block if back == sorted(back) else build.op("transpose", block, perm=back)
         layout = Layout.of(spec.shape, strides) or Layout.contiguous(spec.shape)
-        self.ins.append((k, TensorPort.of(node.name, layout, strides)))
+        self.ins.append((k, TensorPort.of(node.name, layout, fake)))
         block = build.input(node.name, layout.block, spec.type.element_type)
         return layout.unpack(build, block)
 
@@ -125,7 +137,7 @@ class Part(torch.nn.Module):
         layout = Layout.of(fake.shape, fake.stride())
         if layout is None or layout.is_broadcast:
             layout = Layout.contiguous(tuple(fake.shape))
-        self.outs.append(TensorPort.of(name, layout, fake.stride()))
+        self.outs.append(TensorPort.of(name, layout, fake))
         build.output(name, layout.pack(build, value))
 
     def _symbolic_order(self, fake: Any) -> tuple[int, ...] | None:

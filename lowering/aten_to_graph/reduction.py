@@ -6,16 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import f32, f64, i32, i64
 from xdsl.ir import SSAValue
 
-from ...dialects.types import element_of, is_bool, is_float, shape_of, to_numpy
+from ...dialects.types import element_of, is_bool, is_float, shape_of, tensor
 from .aten import UnsupportedAten
 from .node import AtenNode, Converter, Number, axes, axis, composed, wide
-
-# A running sum is a product with a triangle of this many rows at most.
-MAX_RUN = 1024
 
 
 def reduced(
@@ -191,21 +187,15 @@ def norm(
 
 
 def cumsum(n: AtenNode, x: SSAValue, dim: int, dtype: Any = None) -> SSAValue:
-    """Running sums: a product with a triangle of ones."""
+    """Running sums, which a node runs; as in torch, float32 is added as float64."""
     shape = shape_of(x)
-    if not shape:
+    if not shape or 0 in shape:
         return n.cast(x, n.element)
-    k = axis(dim, len(shape))
-    if shape[k] > MAX_RUN:
-        raise UnsupportedAten(f"a running sum over more than {MAX_RUN} elements")
-    element = wide(n.element)
-    perm = [*(j for j in range(len(shape)) if j != k), k]
-    rows = n.transpose(n.cast(x, element), perm)
-    flat = n.reshape(rows, [math.prod(shape_of(rows)[:-1]), shape[k]])
-    upper = np.triu(np.ones((shape[k], shape[k]), to_numpy(element)))
-    y = n.reshape(n.op("matmul", flat, n.data(upper)), shape_of(rows))
-    back = [perm.index(j) for j in range(len(shape))]
-    return n.cast(n.transpose(y, back), n.element)
+    element = f64 if n.element == f32 else wide(n.element)
+    place = n.scalar(axis(dim, len(shape)), i64)
+    return n.cast(
+        n.onnx("CumSum", [n.cast(x, element), place], [tensor(shape, element)])[0], n.element
+    )
 
 
 def layer_norm(

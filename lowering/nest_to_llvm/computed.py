@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from xdsl.dialects.arith import AddiOp
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -98,8 +99,10 @@ class ComputedPrinter:
         return copy
 
     def _range(self, op: RangeOp) -> Step:
+        low, high, vectors = op.low, op.high, _writes_neighbours(op)
+
         def loop() -> None:
-            with self.b.loop(self.values[op.low], self.values[op.high]) as place:
+            with self.b.loop(self.values[low], self.values[high], vectors=vectors) as place:
                 self.values[op.iterator] = place
                 self.block(op.block)
 
@@ -120,6 +123,23 @@ class ComputedPrinter:
 def _element(buffer: SSAValue) -> Attribute:
     assert isinstance(buffer.type, MemRefType)
     return buffer.type.element_type
+
+
+def _writes_neighbours(op: RangeOp) -> bool:
+    """Whether a loop only computes and writes elements in a row: no sum is kept in memory."""
+    ops = list(op.block.ops)
+    writes = [inner for inner in ops if isinstance(inner, WriteOp)]
+    plain = all(isinstance(o, (ReadOp, WriteOp)) or o.name.startswith("arith.") for o in ops)
+    return plain and bool(writes) and all(_moves_with(w.place, op) for w in writes)
+
+
+def _moves_with(place: SSAValue, op: RangeOp) -> bool:
+    """Whether a place is the loop's iterator, or that plus what the loop does not change."""
+    if not isinstance(place.owner, AddiOp):
+        return place is op.iterator
+    terms = list(place.owner.operands)
+    rest = [v for v in terms if v is not op.iterator]
+    return len(rest) == 1 and rest[0].owner not in (op.block, *op.block.ops)
 
 
 def _is_written(buffer: SSAValue) -> bool:

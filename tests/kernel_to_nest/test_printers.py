@@ -124,6 +124,43 @@ def test_both_printers_keep_to_the_bounds_of_a_tile() -> None:
     assert found.tolist() == wanted
 
 
+ROWS = """
+nest.kernel @rows (%x: memref<67xf32>, %y: memref<68xf32>) {
+  nest.for %i < 1 parallel {
+    %zero = nest.index [0]
+    %one = nest.index [1]
+    %end = nest.index [67]
+    nest.range %k from %zero to %end {
+      %a = nest.read %x[%k] : memref<67xf32>
+      %b = nest.read %y[%zero] : memref<68xf32>
+      %c = arith.addf %a, %b : f32
+      nest.write %c, %y[%zero] : memref<68xf32>
+    }
+    nest.range %k from %zero to %end {
+      %at = arith.addi %k, %one : i64
+      %a = nest.read %x[%k] : memref<67xf32>
+      %b = nest.read %y[%at] : memref<68xf32>
+      %c = arith.addf %a, %b : f32
+      nest.write %c, %y[%at] : memref<68xf32>
+    }
+  }
+}
+"""
+
+
+def test_rows_are_written_in_vectors_and_a_sum_in_memory_keeps_its_order() -> None:
+    (nest,) = Parser(make_context(), ROWS).parse_module().body.block.ops
+    assert isinstance(nest, NestOp)
+    draw = np.random.default_rng(0)
+    x, y = (draw.standard_normal(n).astype(np.float32) for n in (67, 68))
+    wanted = y + np.r_[np.float32(0), x]
+    for number in x:
+        wanted[0] += number
+    code = print_llvm(nest)
+    assert code.ir.count(", !llvm.loop") == 1
+    np.testing.assert_array_equal(run_code(code, [x, y], Isa.host()), wanted)
+
+
 def test_items_are_the_positions_of_the_outermost_parallel_loops() -> None:
     nest, _ = one_kernel("transpose of a batch").nest(runnable()[-1])
     items = int(np.prod([loop.size for loop in parallel_loops(nest)]))

@@ -283,3 +283,32 @@ def test_modules_are_compared() -> None:
     assert isoform.torch.verify(first, Second(1.5).eval(), x).kind == "different"
     with pytest.raises(UserError, match="the modules have other results"):
         isoform.torch.verify(first, nn.ReLU().eval(), x)
+
+
+class Named(torch.Tensor):
+    pass
+
+
+def test_tensors_are_bound_where_they_lie() -> None:
+    """Offsets, the imaginary part of a conjugate (minus what lies there), classes of their own."""
+    f = compiled(lambda x: x * 2)
+    z = torch.randn(4, 6, dtype=torch.complex64)
+    for x in (torch.randn(40)[7:31].view(4, 6), z.imag, z.conj().imag, z.imag.t().t()[:, :6]):
+        torch.testing.assert_close(f(x), x * 2)
+    found = f(torch.ones(4, 6).as_subclass(Named))
+    assert isinstance(found, Named)
+    assert found.sum() == 48
+
+
+def test_an_index_out_of_range_is_named_and_later_calls_are_right() -> None:
+    f, x = compiled(lambda x, k: x[k] + 1), torch.randn(5, 3)
+    with pytest.raises(UserError, match="index 7 at \\[1\\] is out of range"):
+        f(x, torch.tensor([0, 7]))
+    torch.testing.assert_close(f(x, torch.tensor([-1, 2])), x[[-1, 2]] + 1)
+
+
+def test_a_tensor_of_another_type_than_compiled_for_is_no_memory_to_read() -> None:
+    port = part.TensorPort.of("x", part.Layout.contiguous((2, 3)), torch.zeros(2, 3))
+    for wrong in (torch.zeros(2, 3, dtype=torch.int32), torch.zeros(3, 2)):
+        with pytest.raises(RuntimeError, match="another shape or type"):
+            port.placed(wrong)

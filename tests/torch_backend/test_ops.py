@@ -48,7 +48,7 @@ def test_op_agrees_with_eager(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", sorted(EXACT))
-def test_op_agrees_to_the_last_bit(target: str) -> None:
+def test_op_agrees_where_one_number_decides(target: str) -> None:
     for case in (c for s in SEEDS for c in cases(target, EXACT[target], seed=s)):
         compare(case)
 

@@ -122,6 +122,7 @@ class Flow:
         initial: Sequence[Value],
         step: int = 1,
         unroll: int | None = None,
+        vectors: bool = False,
     ) -> Generator[CarriedLoop, None, None]:
         """Count from `low` while below `high`, carrying values from round to round."""
         header, after, entry = self._label(), self._label(), self._block
@@ -139,7 +140,7 @@ class Flow:
         yield loop
         following = self.op(I64, f"add nuw nsw {loop.index}, {step}", pure=False)
         again = self._below(following, high)
-        hint = self.module.loop_metadata(unroll)
+        hint = self.module.loop_metadata(unroll, vectors)
         self.do(f"br {again}, label %{header}, label %{after}{hint}")
         starts = [self.value(low, I64), *initial]
         nexts = [following, *loop.results]
@@ -164,10 +165,15 @@ class Flow:
 
     @contextmanager
     def loop(
-        self, low: Index, high: Index, step: int = 1, unroll: int | None = None
+        self,
+        low: Index,
+        high: Index,
+        step: int = 1,
+        unroll: int | None = None,
+        vectors: bool = False,
     ) -> Generator[Value, None, None]:
-        """Count from `low` while below `high`."""
-        with self.fold(low, high, (), step, unroll) as loop:
+        """Count from `low` while below `high`; in `vectors` if LLVM finds the rounds apart."""
+        with self.fold(low, high, (), step, unroll, vectors) as loop:
             yield loop.index
 
     @contextmanager

@@ -49,13 +49,19 @@ class Module:
             emit(self._emitted[key])
         return self._emitted[key]
 
-    def loop_metadata(self, unroll: int | None) -> str:
-        """Make the suffix that tells LLVM how often to unroll a loop (1: not at all)."""
-        if unroll is None:
+    def loop_metadata(self, unroll: int | None, vectors: bool = False) -> str:
+        """Make the suffix that tells LLVM how often to unroll a loop (1: not at all).
+
+        Args:
+            vectors: LLVM may compute neighbouring rounds in vectors (sums then lose their order).
+        """
+        if unroll is None and not vectors:
             return ""
         hint = "llvm.loop.unroll.disable" if unroll == 1 else "llvm.loop.unroll.count"
+        count = "" if unroll == 1 else f", i32 {unroll}"
+        if vectors:
+            hint, count = "llvm.loop.vectorize.enable", ", i1 true"
         if hint not in self._loops:
-            count = "" if unroll == 1 else f", i32 {unroll}"
             self._loops[hint] = self._node(f'!{{!"{hint}"{count}}}')
         number = len(self._metadata)
         return f", !llvm.loop {self._node(f'distinct !{{!{number}, {self._loops[hint]}}}')}"

@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class Patch:
     position: int
     outside: int
     shift: int
+
+    @cached_property
+    def words(self) -> memoryview:
+        """The table; a memoryview is written in less time than an array."""
+        return self.table.data
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,8 @@ class Execution:
         self._patches = patches
         self._runner = TableRunner(self.pool)
         self._memory = [OutputMemory(output.dtype, output.shape) for output in handed_out]
-        self._bound: Sequence[Array] = ()
+        self._bound: Sequence[Array | Callable[[], Array]] = ()
+        self._addresses: Sequence[int] = ()
         self._lock = threading.Lock()
         _executions.add(self)
 
@@ -135,10 +142,32 @@ class Execution:
                 is out of range.
         """
         arrays = [checked(wanted, inputs) for wanted in self.inputs]
-        out = out or {}
+        return self._run(arrays, [_address(array) for array in arrays], out or {}, arrays)
+
+    def run_at(
+        self, inputs: Sequence[Callable[[], Array]], addresses: Sequence[int]
+    ) -> dict[str, Array]:
+        """Run once on memory that is not numpy's, of the exact shapes and dtypes.
+
+        Args:
+            inputs: what holds the memory of each input, and makes an array of it if one is needed.
+            addresses: of their first elements.
+
+        Raises:
+            UserError: as `run`.
+        """
+        return self._run(inputs, addresses, {}, ())
+
+    def _run(
+        self,
+        inputs: Sequence[Array | Callable[[], Array]],
+        addresses: Sequence[int],
+        out: Mapping[str, Array],
+        arrays: Sequence[Array],
+    ) -> dict[str, Array]:
         with self._lock:
             self._bound = ()  # so that memory which the caller let go can be given out again
-            self._bind([*arrays, *self._receivers(out, arrays)])
+            self._bind(inputs, addresses, self._receivers(out, arrays))
             if self.alarms:
                 self.alarmed[...] = 0
             for step in self.steps:
@@ -161,22 +190,32 @@ class Execution:
             found.append(given if given is not None and suits else memory.take())
         return found
 
-    def _bind(self, arrays: Sequence[Array]) -> None:
+    def _bind(
+        self,
+        inputs: Sequence[Array | Callable[[], Array]],
+        addresses: Sequence[int],
+        outputs: Sequence[Array],
+    ) -> None:
         """Put the outside arrays' addresses into the tables, and hold the arrays."""
-        self._bound = arrays
-        addresses = [_address(array) for array in arrays]
+        self._bound = [*inputs, *outputs]
+        self._addresses = [*addresses, *(_address(array) for array in outputs)]
         for patch in self._patches:
-            patch.table[patch.position] = addresses[patch.outside] + patch.shift
+            patch.words[patch.position] = self._addresses[patch.outside] + patch.shift
 
     def _bind_copies(self) -> None:
         """Let kernels write into copies of the outputs: callers have those of the last run."""
         first = len(self.inputs)
-        self._bind([*self._bound[:first], *(array.copy() for array in self._bound[first:])])
+        copies = [self._array(k).copy() for k in range(first, len(self._bound))]
+        self._bind(self._bound[:first], self._addresses[:first], copies)
+
+    def _array(self, outside: int) -> Array:
+        bound = self._bound[outside]
+        return bound() if callable(bound) else bound
 
     def _results(self, out: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name: what was handed out as it is, the others as copies."""
         first = len(self.inputs)
-        handed = {o.name: a for o, a in zip(self.handed_out, self._bound[first:], strict=True)}
+        handed = {o.name: self._array(k) for k, o in enumerate(self.handed_out, first)}
         if not out and len(handed) == len(self.outputs):
             return handed
         # All are read before any is written: an array in `out` may lie in an input's memory.
@@ -215,7 +254,7 @@ class Execution:
         """A value's current elements."""
         if view.outside is None:
             return view.array()
-        flat = self._bound[view.outside].reshape(-1)[view.offset // view.dtype.itemsize :]
+        flat = self._array(view.outside).reshape(-1)[view.offset // view.dtype.itemsize :]
         written = view.outside >= len(self.inputs)
         return strided(flat, view.shape, view.strides, writeable=written)
 
