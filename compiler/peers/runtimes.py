@@ -48,9 +48,17 @@ class Peer:
 
 
 def onnxruntime_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """onnxruntime's CPU provider, all optimisations on, sequential execution, dims bound."""
+    """onnxruntime's CPU provider, all optimisations on, sequential execution, dims bound.
+
+    Raises:
+        Refused: it does not load the model, or has no arrays of an input's or output's type.
+    """
     import onnxruntime as ort
 
+    for name, type_ in (*model.program.inputs.items(), *model.program.outputs.items()):
+        dtype = to_numpy(type_.element_type)
+        if dtype.isbuiltin != 1:  # of ml_dtypes
+            raise Refused(f"onnxruntime has no numpy arrays of {dtype} ('{name}')")
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

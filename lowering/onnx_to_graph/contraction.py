@@ -148,7 +148,10 @@ def conv_transpose(node: OnnxNode) -> list[SSAValue]:
 def _transposed_pads(
     node: OnnxNode, size: list[int], strides: list[int], full: list[int]
 ) -> list[int]:
-    """Pads that give `output_shape`, or size * stride for SAME; negative ones extend."""
+    """Pads that give `output_shape`, or size * stride for SAME.
+
+    What is larger than the whole result is extended at its end, by a negative pad.
+    """
     mode = node.string("auto_pad", "NOTSET")
     spatial = len(size)
     if "output_shape" in node.attributes:
@@ -160,4 +163,7 @@ def _transposed_pads(
     else:
         return [0] * (2 * spatial) if mode == "VALID" else node.ints("pads", [0] * (2 * spatial))
     total = [f - t for f, t in zip(full, target, strict=True)]
-    return split_pads(total, "SAME_UPPER" if mode == "SAME_UPPER" else "SAME_LOWER")
+    cut = split_pads(
+        [max(0, t) for t in total], "SAME_UPPER" if mode == "SAME_UPPER" else "SAME_LOWER"
+    )
+    return [*cut[:spatial], *(c + min(0, t) for c, t in zip(cut[spatial:], total, strict=True))]

@@ -144,10 +144,12 @@ def cast(node: OnnxNode) -> list[SSAValue]:
 
 
 def _converted(node: OnnxNode, target: Attribute) -> SSAValue:
-    """A conversion; to integers of 2 and 4 bits floats go through 32 bits, and wrap."""
+    """A conversion; to integers of 2 and 4 bits floats are rounded, not truncated, and wrap."""
     x = node[0]
     if is_small_float(target) and element_of(x) != target:
         return to_small_float(node, x, target)
+    if is_storage(target) and is_float(element_of(x)):
+        x = node.build.round(x)
     return node.cast(node.cast(x, i32) if is_storage(target) else x, target)
 
 

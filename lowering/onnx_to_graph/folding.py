@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 from onnx.reference.ops._op_list import load_op
 
 from ...dialects.dims import broadcast_shapes, is_symbolic
 from ...dialects.errors import UserError
 from ...dialects.index_range import check_node, ints_of
 from ...dialects.opaque import operators
-from ...dialects.types import Array, is_float
+from ...dialects.types import Array, is_float, is_storage
 from .node import OnnxNode
 from .symbolic_folding import fold_symbolic, shape_array
 from .tensor_data import element_of_number, is_supported, reader, tensor_shape
@@ -75,7 +76,7 @@ def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
     decides = node.op_type in _SHAPED_BY_DATA
     if not all(v is None or v.is_known or (decides and v.is_readable) for v in node.inputs):
         return None
-    if _has_graphs_or_old_broadcast(node) or _too_large(node):
+    if _has_graphs_or_old_broadcast(node) or _too_large(node) or _is_cast_to_few_bits(node):
         return None
     return _evaluate(node)
 
@@ -94,6 +95,15 @@ def _has_graphs_or_old_broadcast(node: OnnxNode) -> bool:
         a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
         for a in node.attributes.values()
     )
+
+
+def _is_cast_to_few_bits(node: OnnxNode) -> bool:
+    """Whether this is a cast to integers of 2 or 4 bits, which onnx.reference does not round."""
+    if node.op_type == "CastLike":
+        target = node.value(1).element
+        return target is not None and is_storage(target)
+    number = node.int("to", 0) if node.op_type == "Cast" else TensorProto.UNDEFINED
+    return is_supported(number) and is_storage(element_of_number(number, node.where))
 
 
 def _too_large(node: OnnxNode) -> bool:
@@ -222,7 +232,7 @@ def _constant(node: OnnxNode) -> list[OnnxValue]:
     return [OnnxValue.of_array(name, data)]
 
 
-def _literal(proto: onnx.TensorProto, name: str, where: str) -> OnnxValue:
+def _literal(proto: TensorProto, name: str, where: str) -> OnnxValue:
     shape = tensor_shape(proto, where)
     load = reader(proto, None, where)
     if not is_supported(proto.data_type):
@@ -240,7 +250,7 @@ def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
         raise UserError("a dim is negative", found=list(shape))
     proto = node.tensor("value")
     fill = np.zeros(1, np.float32) if proto is None else reader(proto, None, node.where)()
-    number = onnx.TensorProto.FLOAT if proto is None else proto.data_type
+    number = TensorProto.FLOAT if proto is None else proto.data_type
     element = element_of_number(number, node.where)
     if fill.size != 1:
         raise UserError("the value is not a single number", found=list(fill.shape))

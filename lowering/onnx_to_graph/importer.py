@@ -243,9 +243,6 @@ class Importer:
 
     def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
         """Put a graph's initialisers into `env`; data are read when first needed."""
-        if graph.sparse_initializer:
-            name = graph.sparse_initializer[0].values.name
-            raise UserError("sparse initialisers are not supported", where=f"initialiser '{name}'")
         inputs = set(self.optional if graph is self.model.proto.graph else ())
         for proto in graph.initializer:
             if proto.name in inputs:

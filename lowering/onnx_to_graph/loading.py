@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -16,6 +16,7 @@ from ...dialects.files import cannot, read_whole
 from ...dialects.opaque import reads
 from .inline_weights import LEAST_FILE, parse_without_data
 from .node import describe
+from .sparse import without_sparse
 
 # Ops of older opsets are read if they still have the meaning that they have in this one.
 OLDEST = 6
@@ -38,7 +39,8 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
     """Parse and check a model.
 
     Raises:
-        UserError: the file is missing, truncated or not an ONNX model; its opset is too old or new.
+        UserError: the file is missing, truncated or not an ONNX model; its opset is too old or new;
+            a sparse tensor is broken.
     """
     if isinstance(model, onnx.ModelProto):
         found = OnnxModel(model, None, model.graph.name or "model")
@@ -46,7 +48,7 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
         path = Path(model)
         found = OnnxModel(_parse(path), path.resolve().parent, str(path))
     _check(found)
-    return found
+    return replace(found, proto=without_sparse(found.proto, found.folder))
 
 
 def _parse(path: Path) -> onnx.ModelProto:

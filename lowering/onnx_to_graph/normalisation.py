@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
+from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, shape_of
 from .node import OnnxNode
+from .tensor_data import element_of_number
 from .values import NotNative
 
 
@@ -50,6 +53,9 @@ def group_normalization(node: OnnxNode) -> list[SSAValue]:
     """Instance normalisation of the groups; scale and bias per group (opset 18) or channel (21)."""
     x, groups, build = node[0], node.int("num_groups", 0), node.build
     n, c, *rest = shape_of(x)
+    single = node.int("stash_type", TensorProto.FLOAT) == TensorProto.FLOAT
+    if node.version >= 21 and element_of(x) == f64 and single:
+        raise NotNative  # its body normalises in float32
     if groups < 1 or c % groups != 0:
         raise UserError(f"{c} channels do not make {groups} groups")
     grouped = node.reshape(x, [n, groups, int(c // groups * np.prod(rest, dtype=int))])
@@ -80,7 +86,8 @@ def layer_normalization(node: OnnxNode) -> list[SSAValue]:
         centred = build.sub(x, build.expand(mean, shape_of(x)))
         variance = build.reduce_mean(build.mul(centred, centred), axes=axes)
         deviation = build.sqrt(build.add(variance, node.literal(epsilon, variance)))
-        results += [mean, build.reciprocal(deviation)]
+        stash = element_of_number(node.int("stash_type", TensorProto.FLOAT), node.where)
+        results += [node.cast(v, stash) for v in (mean, build.reciprocal(deviation))]
     return results
 
 

@@ -235,13 +235,15 @@ def _constant_pad(node: OnnxNode, x: SSAValue, pads: list[int]) -> SSAValue:
 def _mirrored(
     node: OnnxNode, x: SSAValue, axis: int, before: int, after: int, mode: str
 ) -> SSAValue:
-    """Pad one dim from the tensor itself: a gather at constant positions."""
-    n = shape_of(x)[axis]
-    if before == after == 0:
+    """Pad one dim from the tensor itself, what negative pads leave of it: a gather."""
+    first = max(0, -before)
+    n = shape_of(x)[axis] - first - max(0, -after)
+    before, after = max(0, before), max(0, after)
+    if n == shape_of(x)[axis] and before == after == 0:
         return x
-    if n == 0:
+    if n == 0 and before + after > 0:
         raise UserError(f"mode '{mode}' needs a dim with elements", found=list(shape_of(x)))
-    if not 0 <= before + n + after <= MAX_CONSTANT:
+    if n < 0 or before + n + after > MAX_CONSTANT:
         raise UserError(
             "the pads crop more than there is, or pad beyond reason", found=(before, after)
         )
@@ -253,7 +255,7 @@ def _mirrored(
     else:
         period = max(2 * (n - 1), 1)
         positions = np.abs((positions + (n - 1)) % period - (n - 1))
-    return taken(node, x, axis, positions)
+    return taken(node, x, axis, positions + first)
 
 
 def taken(node: OnnxNode, x: SSAValue, axis: int, positions: np.ndarray) -> SSAValue:  # pyright: ignore

@@ -216,3 +216,18 @@ def test_without_onnxruntime_the_report_says_that_nothing_was_compared(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     assert "not installed" in optimized(tmp_path)["onnxruntime"]["note"]
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_type_that_onnxruntime_has_no_arrays_of_is_a_note(side: str, tmp_path: Path) -> None:
+    given, made = ("bfloat16", "float") if side == "input" else ("float", "bfloat16")
+    to = TensorProto.FLOAT if side == "input" else TensorProto.BFLOAT16
+    text = f"g ({given}[8] x) => ({made}[8] y) {{ y = Cast<to = {to}>(x) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+    onnx.save(model, tmp_path / "own.onnx")
+    flags = ["--budget", "1", "-q", "--report", str(tmp_path / "report.json")]
+    assert (
+        main(["optimize", str(tmp_path / "own.onnx"), "-o", str(tmp_path / "o.onnx"), *flags]) == 0
+    )
+    note = json.loads((tmp_path / "report.json").read_text())["onnxruntime"]["note"]
+    assert "no numpy arrays of bfloat16" in note

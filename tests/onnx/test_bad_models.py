@@ -228,7 +228,7 @@ def test_an_element_type_without_a_counterpart() -> None:
     assert "input 'x'" in refusal(model("g (complex64[2] x) => (complex64[2] y) { y = Neg(x) }"))
 
 
-def test_sequences_optionals_and_sparse_tensors() -> None:
+def test_sequences_and_optionals() -> None:
     sequence = model("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }")
     assert "add --shape x=LENGTH" in refusal(sequence)
     assert "takes its length" in refusal(sequence, x=[2, 3])
@@ -237,9 +237,6 @@ def test_sequences_optionals_and_sparse_tensors() -> None:
     assert "add --shape x.0=1 --shape x.1=1" in refusal(unknown, x=[2])
     nested = model("g (optional(seq(seq(float[2]))) x) => (float[2] y) { y = Neg(x) }")
     assert "kind sequence" in refusal(nested)
-    proto = model("g (float[2] x) => (float[2] y) { y = Add(x, w) }")
-    proto.graph.sparse_initializer.add().values.name = "w"
-    assert "sparse" in refusal(proto)
 
 
 def test_a_shape_that_depends_on_data() -> None:
