@@ -96,6 +96,7 @@ class Code:
         ]
         self.nests: list[NestOp] = []
         self.block: Block | None = None
+        self._literals: dict[tuple[str, Attribute], Scalar] = {}  # of this block and around it
         self.buffers = [
             NestBuffer(self, self._argument(k), t.element_type, t.get_shape())
             for k, t in enumerate(types)
@@ -113,9 +114,10 @@ class Code:
     @contextmanager
     def at(self, block: Block) -> Generator[None]:
         """Put what follows into a block."""
-        before, self.block = self.block, block
+        before = self.block, self._literals
+        self.block, self._literals = block, dict(self._literals)
         yield
-        self.block = before
+        self.block, self._literals = before
 
     def nest(self) -> NestOp:
         """A new, empty stage."""
@@ -139,9 +141,12 @@ class Code:
 
     def number(self, number: int | float | bool, element: Attribute = i64) -> Scalar:
         """A literal."""
-        op = constant(number, element)
-        self.add(op)
-        return Scalar(self, op.result, element)
+        key = repr(number), element  # -0.0 is not 0.0
+        if key not in self._literals:
+            op = constant(number, element)
+            self.add(op)
+            self._literals[key] = Scalar(self, op.result, element)
+        return self._literals[key]
 
     def place(self, place: Number) -> SSAValue:
         """An i64 as an address."""

@@ -388,7 +388,7 @@ class Importer:
             self.record(node, "folded")
             return folded
         if domain == "" and (kept := self._bounded(node, scope)):
-            return self._kept(node, kept)
+            return self._kept(node, kept, opaque.kind(node, kept))
         if domain == "" and (found := self._convert(node)) is not None:
             return found
         if domain == "" and (found := self._by_nests(node, scope)) is not None:
@@ -396,14 +396,13 @@ class Importer:
         if (found := self._expand(node, domain, scope)) is not None:
             return found
         values = opaque.keep(node, domain, scope.opsets)
-        return self._kept(node, values)
+        return self._kept(node, values, opaque.kind(node, values))
 
     def _bounded(self, node: OnnxNode, scope: CallContext) -> Sequence[SSAValue] | None:
         return bounded.convert(node, scope.opsets, self.sizes.counts, self.is_body)
 
-    def _kept(self, node: OnnxNode, values: Sequence[SSAValue]) -> list[OnnxValue]:
+    def _kept(self, node: OnnxNode, values: Sequence[SSAValue], kind: str) -> list[OnnxValue]:
         """Note the outcome of a kept node."""
-        kind = opaque.kind(node, values)
         self.record(node, kind, (OpaqueOp.name,), opaque.reason(node, kind))
         return self.named(node, values)
 
@@ -417,10 +416,10 @@ class Importer:
         except UserError:  # the op's body may do, and says more where it does not
             self._undo(mark)
             return None
-        if opaque.kind(node, values) == "opaque":
+        if (kind := opaque.kind(node, values)) == "opaque":
             self._undo(mark)
             return None
-        return self._kept(node, values)
+        return self._kept(node, values, kind)
 
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
         """By the node's converter; None, with nothing built, if it has none that fits."""
