@@ -14,6 +14,7 @@ Verdicts: agrees; no kernel (onnxruntime refuses); refused (one line of ours); d
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import sys
@@ -55,6 +56,7 @@ def generators() -> Mapping[str, Any]:
 def work(task: Task) -> list[Row]:
     """The verdicts on settings of one op, in a process of the executor."""
     op, first, count = task
+    gc.set_threshold(100_000, 20, 20)  # IR makes many objects and little garbage
     draw = generators()[op]
     corners, draws, judge = (
         importlib.import_module(f"support.random_nodes.{name}")
