@@ -107,8 +107,9 @@ def _is_apart(
     """Whether a box overlaps none of those that are kept."""
     k, good = code.cell(0, i64), code.cell(True, i1)
     with code.when(kept.value > 0), code.repeat() as again:
-        other = [part[k.value] for part in near]
-        good.value = ~_overlaps(other, own, overlap)
+        # Most boxes lie apart along the first dim, which costs little to see.
+        with code.when(_shared(near, k.value, own, 0) > 0.0):
+            good.value = ~_overlaps(near, k.value, own, overlap)
         k.value = k.value + 1
         again(good.value & (k.value < kept.value))
     return good.value
@@ -122,14 +123,16 @@ def _ends(boxes: NestBuffer, at: Scalar, center: bool) -> list[Scalar]:
     return [a.call("min", c), b.call("min", d), a.call("max", c), b.call("max", d)]
 
 
-def _overlaps(first: list[Scalar], other: list[Scalar], share: Scalar) -> Scalar:
-    """Of ends and areas."""
-    sides = [
-        (first[k + 2].call("min", other[k + 2]) - first[k].call("max", other[k])).call("max", 0.0)
-        for k in (0, 1)
-    ]
-    common = sides[0] * sides[1]
-    union = first[4] + other[4] - common
+def _shared(near: list[NestBuffer], k: Scalar, own: list[Scalar], dim: int) -> Scalar:
+    """How far a kept box and another overlap along a dim; not above 0 where they do not."""
+    low = near[dim][k].call("max", own[dim])
+    return near[dim + 2][k].call("min", own[dim + 2]) - low
+
+
+def _overlaps(near: list[NestBuffer], k: Scalar, own: list[Scalar], share: Scalar) -> Scalar:
+    """Whether a kept box and another have more than a share of their union in common."""
+    common = _shared(near, k, own, 0) * _shared(near, k, own, 1).call("max", 0.0)
+    union = near[4][k] + own[4] - common
     return (union > 0.0) & (common > share * union)
 
 
