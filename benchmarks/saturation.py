@@ -30,7 +30,7 @@ from typing import Any, TypeAlias  # noqa: E402
 
 from isoform.compiler import api, zoo  # noqa: E402
 from isoform.compiler.commands.inputs import draw_inputs  # noqa: E402
-from isoform.compiler.pass_manager import rare_collections  # noqa: E402
+from isoform.compiler.garbage import rare_collections  # noqa: E402
 from isoform.compiler.peers.timing import interleave, machine, median  # noqa: E402
 from isoform.dialects.program import Program  # noqa: E402
 from isoform.lowering.targets import target_named  # noqa: E402

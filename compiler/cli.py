@@ -18,6 +18,7 @@ from .commands.cli_help import completion, examples, overview
 from .commands.diagnostics import show_errors
 from .commands.opt_arguments import ArgumentParser
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
+from .garbage import rare_collections
 
 Arguments = argparse.Namespace
 Command = Callable[[Arguments], int]
@@ -62,7 +63,7 @@ def _give_blas_one_thread() -> None:
 
 
 def _run(parsed: Arguments) -> int:
-    with loudness(parsed.verbose - parsed.quiet):
+    with loudness(parsed.verbose - parsed.quiet), rare_collections():
         return _run_with_plugins(parsed)
 
 

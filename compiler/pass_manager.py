@@ -3,10 +3,8 @@
 run_pipeline(module, "canonicalize,cse", make_context())
 """
 
-import gc
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args, get_type_hints
 
@@ -24,6 +22,7 @@ from ..dialects.functions import alone, functions_of, is_one_program
 from ..dialects.shape_guards import assume_guards
 from .checks.rewrite_limit import Observer, rewrite_limit
 from .checks.verify_module import LocationOf, VerifiedOps, no_location, verify_module
+from .garbage import rare_collections
 from .pipeline_text import FUNCTION, parse_specs
 from .registry import OWN_PASSES, PassFactory, multiverse
 
@@ -105,20 +104,6 @@ def run_pipeline(
             if after_pass is not None:
                 after_pass(runs[-1], module)
     return tuple(runs)
-
-
-@contextmanager
-def rare_collections() -> Generator[None]:
-    """Make Python collect garbage rarely: passes make many small objects and drop few.
-
-    With the default thresholds collections take a third of the time on a graph of 10,000 ops.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], 100_000) if before[0] else 0, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def apply_pass(

@@ -133,12 +133,12 @@ class ScopeOp(IRDLOperation):
     @property
     def traversal(self) -> tuple[int, ...]:
         """Extents of the traversal iterators."""
-        return tensor_type(self.result).get_shape()
+        return tensor_type(self.results[0]).get_shape()
 
     @property
     def summation(self) -> tuple[int, ...]:
         """Extents of the summation iterators."""
-        return tuple(map(int, self.sums.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
+        return _integers(self.sums)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -193,6 +193,11 @@ def iterator_names(rank: int, sums: int, names: Sequence[str] | None) -> ArrayAt
     if names is None:
         names = [f"i{k}" for k in range(rank)] + [f"k{k}" for k in range(sums)]
     return ArrayAttr(StringAttr(name) for name in names)
+
+
+@lru_cache(maxsize=1 << 12)
+def _integers(array: DenseArrayBase) -> tuple[int, ...]:
+    return tuple(map(int, array.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @lru_cache(maxsize=1 << 14)

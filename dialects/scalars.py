@@ -133,11 +133,13 @@ _INT_PREDICATE = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}
 
 def function_of(op: Operation) -> str | None:
     """The table name of an `arith`/`math` op, None if it is not in the table."""
+    if (name := _BY_CLASS.get(type(op))) is not None:
+        return name  # first, as asking for a class that an op is not of takes longer
     if isinstance(op, arith.CmpfOp):
         return _FLOAT_PREDICATE.get(op.predicate.value.data)
     if isinstance(op, arith.CmpiOp):
         return _INT_PREDICATE.get(op.predicate.value.data)
-    return _BY_CLASS.get(type(op))
+    return None
 
 
 class Expr:

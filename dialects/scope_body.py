@@ -216,7 +216,7 @@ def verify_body(block: Block) -> None:
             value.owner is not block and value.owner.parent is not block for value in op.operands
         ):
             raise VerifyException(f"{op.name} in the body reads a value of outside")
-        known = isinstance(op, (*_CASTS, arith.ConstantOp)) or function_of(op) is not None
+        known = function_of(op) is not None or isinstance(op, (*_CASTS, arith.ConstantOp))
         if op is not block.last_op and not known:
             raise VerifyException(f"a body may not hold {op.name}")
         if isinstance(op, arith.ConstantOp) and not isinstance(op.value, FloatAttr | IntegerAttr):
@@ -224,14 +224,13 @@ def verify_body(block: Block) -> None:
 
 
 def _read_op(op: Operation, memo: dict[SSAValue, Expr]) -> Expr:
+    if (name := function_of(op)) is not None:
+        return call(name, *(memo[value] for value in op.operands))
     if isinstance(op, arith.ConstantOp):
         return Const(_literal(op))
     if isinstance(op, _CASTS):
         return Cast(op.results[0].type, memo[op.operands[0]])
-    name = function_of(op)
-    if name is None:
-        raise VerifyException(f"a body may not hold {op.name}")
-    return call(name, *(memo[value] for value in op.operands))
+    raise VerifyException(f"a body may not hold {op.name}")
 
 
 def _literal(op: arith.ConstantOp) -> float | int | bool:

@@ -105,6 +105,9 @@ def _is_attention(kernels: Sequence[KernelOp], constants: set[SSAValue]) -> bool
     scopes = [scope for kernel in kernels for scope in kernel.scopes]
     pairs = [zip(k.body.block.args, k.inputs, strict=True) for k in kernels]
     outer: dict[SSAValue, SSAValue] = {arg: value for pair in pairs for arg, value in pair}
+    sums = [value for scope in scopes[1:] if scope.summation for value in scope.inputs]
+    if constants.issuperset(outer[v] for v in sums if v in outer and v not in names):
+        return False  # no second product, or it is with weights
     outer[scopes[-1].result] = kernels[-1].result
 
     def strides(value: SSAValue) -> tuple[Sequence[int], int]:
