@@ -165,6 +165,7 @@ def compile(
     fast_math: bool = False,
     strict_nan: bool = False,
     exact_sizes: bool = False,
+    caches_in_place: bool = False,
 ) -> Session:
     """Make a program ready to run. Code compiled before comes from the cache folder.
 
@@ -181,6 +182,9 @@ def compile(
         strict_nan: use no algorithm that changes infinities or NaN.
         exact_sizes: of a program with symbolic dims, compile each new size by itself; else one
             program serves many sizes, on padded arrays (docs/dynamic-shapes.md).
+        caches_in_place: an output that is an input with more rows behind it, as a decoder's cache,
+            is a read-only part of a larger array. Given to a later call, it is not copied: new rows
+            are put behind it in the same memory. For the cpu target.
 
     Returns:
         A session. Of a program with symbolic dims it compiles when it meets new sizes, and keeps
@@ -197,7 +201,10 @@ def compile(
         from .targets.dynamic_session import DynamicSession
 
         more = (threads, effort, tolerance, cost_file, fast_math, strict_nan)
-        return DynamicSession(program, lambda one: compile(one, target, *more), exact_sizes)
+        if caches_in_place and target != "cpu":
+            raise UserError("caches are held in place on the cpu alone", where=f"target '{target}'")
+        sizes = exact_sizes, caches_in_place
+        return DynamicSession(program, lambda one: compile(one, target, *more), *sizes)
     if target != "cpu":
         return Session(program, _other_runner(program, target))
     from .targets.cpu import compile_cpu

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sympy
@@ -129,20 +130,30 @@ def primitive(expr: Expression, signed: bool) -> Expression:
 
 def value_at(expr: Expression, sizes: Mapping[str, int]) -> int:
     """The number that an expression is. Raises KeyError for a symbol without one."""
+    return _evaluator(expr)(sizes)
+
+
+# A session asks for hundreds of them at each size it meets, and sympy takes milliseconds for one.
+@lru_cache(maxsize=1 << 14)
+def _evaluator(expr: Expression) -> Callable[[Sizes], int]:
+    """What computes an expression."""
+    parts = [_evaluator(e) for e in expr.args]
     match expr:
         case sympy.Integer():
-            return int(expr)
+            number = int(expr)
+            return lambda sizes: number
         case sympy.Symbol():
-            return sizes[expr.name]
+            name = expr.name
+            return lambda sizes: sizes[name]
         case sympy.Add():
-            return sum(value_at(e, sizes) for e in expr.args)
+            return lambda sizes: sum([part(sizes) for part in parts])
         case sympy.Mul():
-            return math.prod(value_at(e, sizes) for e in expr.args)
+            return lambda sizes: math.prod([part(sizes) for part in parts])
         case FloorDivision():
-            over, by = (value_at(e, sizes) for e in expr.args)
-            return over // by
-        case _:  # sympy's own substitution takes milliseconds
-            return int(expr.subs({s: sizes[s.name] for s in expr.free_symbols}))
+            over, by = parts
+            return lambda sizes: over(sizes) // by(sizes)
+        case _:
+            return lambda sizes: int(expr.subs({s: sizes[s.name] for s in expr.free_symbols}))
 
 
 def bounds_of(expr: Expression, known: Mapping[Expression, Bounds]) -> Bounds:
@@ -239,9 +250,8 @@ def solved(expr: Expression, number: int, sizes: dict[str, int]) -> bool:
     """Whether `expr` can be `number`; what that says of one new symbol is added to `sizes`."""
     if isinstance(expr, int):
         return expr == number
-    if isinstance(expr, sympy.Symbol) and expr.name not in sizes:
-        sizes[expr.name] = number
-        return number >= 0
+    if isinstance(expr, sympy.Symbol):
+        return sizes.setdefault(expr.name, number) == number >= 0
     if all(s.name in sizes for s in expr.free_symbols):
         return value_at(expr, sizes) == number
     expr = expr.subs({symbol(name): n for name, n in sizes.items()})

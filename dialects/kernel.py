@@ -98,14 +98,17 @@ class KernelOp(IRDLOperation):
     Block arguments have the operands' logical types: scopes do not depend on layouts.
 
     `rows` holds pairs: a dim of the result, and the index of the operand, a tensor<i64>, that gives
-    the number of its rows that are read. Further rows may hold anything.
+    the number of its rows that need be written: nobody reads further ones, or they stand in the
+    result's buffer before the op runs, as the caller vouches. `kept` holds such pairs, too: so many
+    first rows stand there before.
     """
 
     # The properties in the text before the region.
-    PRINTED: ClassVar[tuple[str, ...]] = ("schedule", "rows", "offset")
+    PRINTED: ClassVar[tuple[str, ...]] = ("schedule", "rows", "kept", "offset")
     inputs = var_operand_def(TensorType)
     schedule = opt_prop_def(DictionaryAttr)
     rows = opt_prop_def(DenseArrayBase)
+    kept = opt_prop_def(DenseArrayBase)
     offset = opt_prop_def(IntegerAttr)
     body = region_def("single_block")
     result = result_def(TensorType)
@@ -137,10 +140,12 @@ class KernelOp(IRDLOperation):
     @property
     def rows_read(self) -> list[tuple[int, int]]:
         """Pairs of a dim whose first rows alone are read, and the operand with their number."""
-        if self.rows is None:
-            return []
-        pairs = list(map(int, self.rows.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
-        return list(zip(pairs[::2], pairs[1::2], strict=True))
+        return _pairs(self.rows)
+
+    @property
+    def rows_kept(self) -> list[tuple[int, int]]:
+        """Pairs of a dim whose first rows are there before, and the operand with their number."""
+        return _pairs(self.kept)
 
     def outer(self, argument: SSAValue) -> SSAValue:
         """The operand of a region argument."""
@@ -178,9 +183,10 @@ class KernelOp(IRDLOperation):
         self._verify_rows()
 
     def _verify_rows(self) -> None:
-        if self.rows is not None and len(self.rows) % 2:
-            raise VerifyException(f"{self.name}: `rows` holds pairs of a dim and an operand")
-        for dim, index in self.rows_read:
+        for name, given in (("rows", self.rows), ("kept", self.kept)):
+            if given is not None and len(given) % 2:
+                raise VerifyException(f"{self.name}: `{name}` holds pairs of a dim and an operand")
+        for dim, index in (*self.rows_read, *self.rows_kept):
             if not 0 <= dim < len(self.type.get_shape()):
                 raise VerifyException(f"{self.name}: the result has no dim {dim}")
             self._verify_count(index, f"rows of dim {dim}")
@@ -253,6 +259,12 @@ class KernelOp(IRDLOperation):
         )
         op.attributes |= {} if attributes is None else attributes.data
         return op
+
+
+def _pairs(numbers: DenseArrayBase | None) -> list[tuple[int, int]]:
+    """Each two numbers of an array."""
+    found = [] if numbers is None else list(map(int, numbers.get_values()))  # pyright: ignore
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
 @irdl_op_definition

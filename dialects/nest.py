@@ -114,11 +114,13 @@ class NestOp(IRDLOperation):
     `rows` says that only a part of the result is read, in groups of four numbers: the argument that
     says how many rows, the elements from one row to the next, those from one run of rows to the
     next (0 if there is one run), and where they begin in the buffer. The others may be anything.
+    `kept` says in the same way that the first rows are in the buffer before.
     """
 
     name = "nest.kernel"
     sym_name = opt_prop_def(StringAttr)
     rows = opt_prop_def(DenseArrayBase)
+    kept = opt_prop_def(DenseArrayBase)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove())
 
@@ -132,10 +134,11 @@ class NestOp(IRDLOperation):
         printer.print_string(" (")
         printer.print_list(self.body.block.args, printer.print_block_argument)
         printer.print_string(") ")
-        if self.rows is not None:
-            printer.print_string("rows ")
-            printer.print_attribute(self.rows)
-            printer.print_string(" ")
+        for name, numbers in (("rows", self.rows), ("kept", self.kept)):
+            if numbers is not None:
+                printer.print_string(f"{name} ")
+                printer.print_attribute(numbers)
+                printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
 
     @classmethod
@@ -143,8 +146,9 @@ class NestOp(IRDLOperation):
         name = parser.parse_optional_symbol_name()
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         properties: dict[str, Attribute] = {} if name is None else {"sym_name": name}
-        if parser.parse_optional_keyword("rows") is not None:
-            properties["rows"] = parser.parse_attribute()
+        for part in ("rows", "kept"):
+            if parser.parse_optional_keyword(part) is not None:
+                properties[part] = parser.parse_attribute()
         return cls.create(properties=properties, regions=[parser.parse_region(arguments)])
 
 

@@ -45,6 +45,12 @@ CUTS = "isoform.cuts"
 # or "". The input that says how large a symbol is has SIZE before the symbol's name.
 ROWS = "isoform.rows"
 SIZE = "size."
+# On @main of such a program: of each result that is an input and rows behind it, the input's name
+# and the dim. Two more inputs have that name behind a prefix: KEPT, how many of its rows the
+# result's buffer holds before, and ENDS, from which on it holds what the result has there.
+GROWS = "isoform.grows"
+KEPT = "kept."
+ENDS = "ends."
 # On a weight or literal made at compile time: the ops that made it, as text.
 EXPRESSION = "isoform.expression"
 # On a module made by passes: the passes, in order, as a pipeline.
@@ -117,6 +123,19 @@ class Program:
             match entry:
                 case ArrayAttr(data=(StringAttr(data=output), IntegerAttr(value=dim))):
                     found[name] = output, dim.data
+                case _:
+                    pass
+        return found
+
+    @property
+    def grows(self) -> dict[str, tuple[str, int]]:
+        """Of the outputs that are an input and rows behind it: which input, along which dim."""
+        found: dict[str, tuple[str, int]] = {}
+        entries = self.main.attributes.get(GROWS)
+        for name, entry in zip(self.output_names, entries or (), strict=False):  # pyright: ignore
+            match entry:
+                case ArrayAttr(data=(StringAttr(data=given), IntegerAttr(value=dim))):
+                    found[name] = given, dim.data
                 case _:
                     pass
         return found

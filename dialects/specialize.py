@@ -162,11 +162,15 @@ def sizes_of_dims(dims: Mapping[str, Dims], shapes: Mapping[str, Sequence[int]])
         for dim, n in _pairs(name, dims[name], shape)
     ]
     # Symbols that stand alone first: then expressions of several have one left at most.
-    for name, dim, n in sorted(known, key=lambda entry: " " in str(entry[1])):
+    for name, dim, n in sorted(known, key=lambda entry: not _is_alone(entry[1])):
         expr = dim if isinstance(dim, int) else dim.expr
         if not solved(expr, n, sizes):
             raise UserError(f"a dim of input '{name}' has another size", expected=dim, found=n)
     return sizes
+
+
+def _is_alone(dim: int | Extent) -> bool:
+    return isinstance(dim, int) or dim.expr.is_Symbol
 
 
 def _pairs(name: str, dims: Dims, shape: Sequence[int]) -> list[tuple[int | Extent, int]]:

@@ -56,11 +56,13 @@ class DynamicSession(Session):
         program: Program,
         compile_one: Callable[[Program], Session],
         exact_sizes: bool = False,
+        caches_in_place: bool = False,
     ) -> None:
         """Compile nothing yet.
 
         Args:
             exact_sizes: compile each new size by itself.
+            caches_in_place: as in `isoform.compile`.
         """
         if isinstance(program, DynamicProgram):
             self.inputs, self.outputs = _inputs(program), _outputs(program)
@@ -71,7 +73,9 @@ class DynamicSession(Session):
         self._defaults = {}  # each program has its own
         self._compile = compile_one
         self._sessions: OrderedDict[Hashable, Session] = OrderedDict()
-        self._padded = None if exact_sizes else PaddedSessions(program, compile_one)
+        self._padded = (
+            None if exact_sizes else PaddedSessions(program, compile_one, caches_in_place)
+        )
         self._lock = threading.Lock()
         self._closed = False
 

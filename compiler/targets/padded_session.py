@@ -13,10 +13,12 @@ import numpy as np
 from ...dialects.dims_attr import dims_as_written
 from ...dialects.errors import UserError
 from ...dialects.extent_math import Expression, value_at
-from ...dialects.program import SIZE, Program, return_of
+from ...dialects.extent_text import read_extent
+from ...dialects.program import ENDS, KEPT, SIZE, Program, return_of
 from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
 from ...lowering.kernel_to_cpu.runtime.execute import OutputMemory, room
+from .grown_arrays import claim, hand_out
 from .session import Session
 from .value_info import check_out
 
@@ -27,7 +29,9 @@ class PaddedSession(Session):
     """Runs a program made by `bound-dims` on arrays of any size up to its bounds.
 
     Arrays are copied into larger ones, with zeros behind their rows; results are cut, into memory
-    that the caller no longer holds.
+    that the caller no longer holds. A result that grows an input (`Program.grows`) is the first
+    rows of a larger array instead: given to a later call, it is not copied, and rows are put behind
+    its own.
 
     Args:
         session: of the bounded program.
@@ -45,8 +49,15 @@ class PaddedSession(Session):
     ) -> None:
         self.session, self.runner, self.program = session, session.runner, session.program
         self.bounds, self.fixed = dict(bounds), dict(fixed)
-        sizes = {SIZE + name for name in bounds}
-        self.inputs = tuple(i for i in session.inputs if i.name not in sizes)
+        self._grows = session.program.grows
+        self._counts = {
+            info.name: read_extent(info.name.removeprefix(SIZE))
+            for info in session.inputs
+            if info.name.startswith(SIZE) and info.name not in symbolic.input_names
+        }
+        added = {*self._counts, *(p + g for g, _ in self._grows.values() for p in (KEPT, ENDS))}
+        self.inputs = tuple(i for i in session.inputs if i.name not in added)
+        self._shapes: dict[str, Any] = {info.name: info.shape for info in session.inputs}
         self.outputs = session.outputs
         self._defaults, self._cuts, self._closed = {}, {}, False
         self._lock = threading.Lock()
@@ -65,6 +76,7 @@ class PaddedSession(Session):
             info.name: aligned(_at(self._results[info.name], most), info.dtype)
             for info in session.outputs
             if not all(isinstance(dim, int) for dim in self._results[info.name])
+            and info.name not in self._grows
         }
         self._given_out = {
             name: OutputMemory(array.dtype, array.shape) for name, array in self._room.items()
@@ -79,20 +91,47 @@ class PaddedSession(Session):
         if self._closed:
             raise UserError("this session is closed")
         with self._lock:
-            sizes = self._sizes(feeds)
-            if all(sizes[name] == n for name, n in self.bounds.items()):
-                return self._whole(feeds, out)
-            given = {name: self._padded(name, array) for name, array in feeds.items()}
-            given |= {SIZE + name: np.asarray(sizes[name], np.int64) for name in self.bounds}
+            sizes, out = self._sizes(feeds), out or {}
+            given = {name: _scalar(value_at(e, sizes)) for name, e in self._counts.items()}
+            if not self._grows and all(sizes[name] == n for name, n in self.bounds.items()):
+                return self._whole({**feeds, **given}, out)
             shapes = {name: _at(dims, sizes) for name, dims in self._results.items()}
-            fixed = self._fixed_outputs(shapes, out or {})
-            whole = self.session.run(None, given, {**self._room, **fixed})
-            found = dict(zip(self._results, whole, strict=True))
+            into = {**self._room, **(self._fixed_outputs(shapes, out) if out else {})}
+            grown = {name: self._grown(name, feeds, shapes[name]) for name in self._grows}
+            for name, (source, axis) in self._grows.items():
+                given[source] = into[name] = grown[name]
+                given[KEPT + source] = _scalar(feeds[source].shape[axis])
+                given[ENDS + source] = _scalar(shapes[name][axis])
+            for name, array in feeds.items():
+                if name not in given:
+                    given[name] = self._padded(name, array)
+            found = self._bounded(given, into)
             for name, memory in self._given_out.items():
                 rows = found[name][tuple(map(slice, shapes[name]))]
-                into = (out or {}).get(name)
-                found[name] = memory.take(shapes[name]) if into is None else into
+                found[name] = memory.take(shapes[name]) if name not in out else out[name]
                 found[name][...] = rows
+            for name, (_, axis) in self._grows.items():
+                found[name] = hand_out(grown[name], axis, shapes[name][axis])
+                if name in out:
+                    out[name][...] = found[name]
+                    found[name] = out[name]
+        return found
+
+    def _bounded(self, given: dict[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the bounded program; results that grow an input lie in the input's array."""
+        if self._grows:
+            runner: Any = self.runner
+            return runner.run_into(given, into, self._grows)
+        return dict(zip(self._results, self.session.run(None, given, into), strict=True))
+
+    def _grown(self, name: str, feeds: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+        """The array for a result that grows an input, which holds the input's rows already."""
+        source, axis = self._grows[name]
+        array, whole = feeds[source], self._shapes[source]
+        found = claim(array, whole, axis, shape[axis])
+        if found is None:
+            found = aligned(whole, array.dtype)
+            found[tuple(map(slice, array.shape))] = array
         return found
 
     def _fixed_outputs(
@@ -102,12 +141,9 @@ class PaddedSession(Session):
         check_out([replace(o, shape=shapes[o.name]) for o in self.outputs], out)
         return {name: array for name, array in out.items() if name not in self._room}
 
-    def _whole(
-        self, feeds: Mapping[str, Array], out: Mapping[str, Array] | None
-    ) -> dict[str, Array]:
+    def _whole(self, feeds: Mapping[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
         """Run at the bounds: nothing is copied."""
-        bounds = {SIZE + name: np.asarray(n, np.int64) for name, n in self.bounds.items()}
-        found = self.session.run(None, {**feeds, **bounds}, out)
+        found = self.session.run(None, feeds, out)
         return dict(zip(self._results, found, strict=True))
 
     def _sizes(self, feeds: Mapping[str, Array]) -> dict[str, int]:
@@ -128,8 +164,7 @@ class PaddedSession(Session):
             return array
         buffer = self._buffers.get(name)
         if buffer is None:
-            shape = _at(self._dims[name], {**self.fixed, **self.bounds})
-            buffer = self._buffers[name] = np.zeros(shape, array.dtype)
+            buffer = self._buffers[name] = np.zeros(self._shapes[name], array.dtype)
         elif any(n < m for n, m in zip(array.shape, self._held[name], strict=True)):
             buffer[...] = 0
         buffer[tuple(map(slice, array.shape))] = array
@@ -141,6 +176,10 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array at an address that 64 divides: kernels write into it without a copy."""
     size = math.prod(shape) * dtype.itemsize
     return room(size)[:size].view(dtype).reshape(shape)
+
+
+def _scalar(number: int) -> Array:
+    return np.asarray(number, np.int64)
 
 
 def _at(dims: Extents, sizes: Mapping[str, int]) -> tuple[int, ...]:

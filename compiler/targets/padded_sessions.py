@@ -9,8 +9,6 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from ...dialects.errors import UserError, one_line, say
 from ...dialects.program import Program
-from ...dialects.shape_guards import shape_env
-from ...dialects.specialize import sizes_of_shapes
 from ...dialects.types import Array
 from ...passes.bounding.bound_dims import bound
 from ...passes.bounding.bounds import SizeBounds
@@ -49,6 +47,7 @@ class Route:
     symbolic: Program
     fixed: Mapping[str, int]
     bounds: Mapping[str, int]
+    grow: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -63,21 +62,26 @@ class Route:
         """The bounded program. Raises NotBounded."""
         found = self.symbolic.clone()
         found.weights = found.weights.apart()  # what is made for these bounds goes with them
-        bound(found.module, self.bounds, self.fixed, found.weights)
+        bound(found.module, self.bounds, self.fixed, found.weights, self.grow)
         return found
 
 
 class PaddedSessions:
     """Sessions of bounded programs of one model.
 
+    Args:
+        grow: put rows behind those of a result in place where it is given to a later call.
+
     Attributes:
         sessions: by the program with symbols, its fixed sizes and its bounds.
     """
 
-    def __init__(self, program: Program, compile_one: Callable[[Program], Session]) -> None:
+    def __init__(
+        self, program: Program, compile_one: Callable[[Program], Session], grow: bool = False
+    ) -> None:
         self.sessions: OrderedDict[Hashable, PaddedSession] = OrderedDict()
         self._program = program if isinstance(program, HasSymbols) else None
-        self._compile = compile_one
+        self._compile, self._grow = compile_one, grow
         # The sizes that each symbol has had: one that had two changes from call to call.
         self._met: dict[str, set[int]] = {}
         self._routes: OrderedDict[Hashable, Route | None] = OrderedDict()
@@ -114,10 +118,11 @@ class PaddedSessions:
 
         By modelled work: equal calls have equal programs.
         """
+        if route.grow:  # a cache that is copied to a program of its own size costs more
+            return False
         if key not in self._waste:
-            symbolic = route.symbolic
-            sizes = sizes_of_shapes(symbolic.main, symbolic.input_names, shapes)
-            waste = self._bounding[id(symbolic)].wasted(route.bounds, sizes)
+            bounding = self._bounding[id(route.symbolic)]
+            waste = bounding.wasted(route.bounds, bounding.sizes(shapes))
             keep(self._waste, key, (0.0, waste), _REMEMBERED)
         spent, waste = self._waste[key]
         if spent > PAD.wasted:
@@ -133,7 +138,10 @@ class PaddedSessions:
             symbolic = self._program.with_symbols(shapes)
             if symbolic is None:
                 return None
-            sizes = sizes_of_shapes(symbolic.main, symbolic.input_names, shapes)
+            bounding = self._bounding.get(id(symbolic))
+            if bounding is None:
+                bounding = self._bounding[id(symbolic)] = SizeBounds(symbolic)
+            sizes = bounding.sizes(shapes)
         except UserError:  # what binds the shapes says what is wrong with them
             return None
         for name, n in sizes.items():
@@ -141,9 +149,8 @@ class PaddedSessions:
         if 0 in sizes.values():  # a maximum of nothing, a softmax of nothing: no padding is right
             return None
         changing = [name for name in sizes if len(self._met[name]) > 1]
-        if not changing or shape_env(symbolic.main).broken(sizes) is not None:
+        if not changing or not bounding.guards_hold(sizes):
             return None
-        bounding = self._bounding.setdefault(id(symbolic), SizeBounds(symbolic))
         steps = bounding.steps(sizes, changing)
         fixed = {name: n for name, n in sizes.items() if name not in steps}
         if not steps:
@@ -151,9 +158,10 @@ class PaddedSessions:
         for route in self._made.values():  # one that was compiled for others serves these, too
             if route.holds(symbolic, fixed, steps) and bounding.near(route.bounds, steps, fixed):
                 return route
-        found = Route(symbolic, fixed, bounding.bounds(steps, fixed))
-        # A size that is its own bound has no padding.
-        return None if all(sizes[name] == n for name, n in found.bounds.items()) else found
+        found = Route(symbolic, fixed, bounding.bounds(steps, fixed), self._grow)
+        # A size that is its own bound has no padding; a cache is held in place even so.
+        alone = all(sizes[name] == n for name, n in found.bounds.items())
+        return None if alone and not found.grow else found
 
 
 def keep(held: OrderedDict[Hashable, T], key: Hashable, value: T, most: int | None = None) -> None:

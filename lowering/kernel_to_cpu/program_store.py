@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -107,9 +107,18 @@ class StoredSession:
         """
         return self.execution.run(inputs)
 
-    def run_into(self, inputs: Mapping[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
-        """As `run`, with arrays that outputs are written into, by name."""
-        return self.execution.run(inputs, out)
+    def run_into(
+        self,
+        inputs: Mapping[str, Array],
+        out: Mapping[str, Array],
+        shared: Collection[str] = (),
+    ) -> dict[str, Array]:
+        """As `run`, with arrays that outputs are written into, by name.
+
+        Args:
+            shared: as in `Execution.run`.
+        """
+        return self.execution.run(inputs, out, shared)
 
     def close(self) -> None:
         """Stop the worker threads."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -143,9 +143,18 @@ class CpuSession(Lowered):
         """
         return self.execution.run(inputs)
 
-    def run_into(self, inputs: Mapping[str, Array], out: Mapping[str, Array]) -> dict[str, Array]:
-        """As `run`, with arrays that outputs are written into, by name."""
-        return self.execution.run(inputs, out)
+    def run_into(
+        self,
+        inputs: Mapping[str, Array],
+        out: Mapping[str, Array],
+        shared: Collection[str] = (),
+    ) -> dict[str, Array]:
+        """As `run`, with arrays that outputs are written into, by name.
+
+        Args:
+            shared: as in `Execution.run`.
+        """
+        return self.execution.run(inputs, out, shared)
 
     @property
     def labels(self) -> list[tuple[str, str]]:

@@ -34,10 +34,11 @@ def loops(op: KernelOp, isa: Isa) -> NestOp:
     point = form.space().point(given, where(op)) if given.entries else form.default_point()
     nest = form.nest(point)
     drop_single(nest.body.block)
-    rows, start = RowsRead.of(op), physical(op.type)[1]
-    if rows:
-        numbers = [n for r in rows for n in (r.operand, r.step, r.period, start)]
-        nest.properties["rows"] = DenseArrayBase.from_list(i64, numbers)
+    start = physical(op.type)[1]
+    for name, rows in (("rows", RowsRead.of(op)), ("kept", RowsRead.kept(op))):
+        if rows:
+            numbers = [n for r in rows for n in (r.operand, r.step, r.period, start)]
+            nest.properties[name] = DenseArrayBase.from_list(i64, numbers)
     return nest
 
 

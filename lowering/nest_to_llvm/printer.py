@@ -82,8 +82,8 @@ def print_llvm(nest: NestOp) -> KernelCode:
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         printer = _Printer(b, dict(zip(buffers, pointers, strict=True)))
-        rows = [] if part is None else part.rows
-        skipping = Skipping(b, rows, [pointers[r.operand] for r in rows])
+        rows, kept = ((), ()) if part is None else (part.rows, part.kept)
+        skipping = Skipping(b, rows, [pointers[r.operand] for r in (*rows, *kept)], kept)
         with b.loop(low, high) as item:
             places = split_item(b, item, list(range(len(loops))), extents)
             printer.at |= {loop.iterator: places[k] for k, loop in enumerate(loops)}

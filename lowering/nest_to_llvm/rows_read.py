@@ -1,10 +1,11 @@
-"""What one item of a nest writes, where only some rows of the result are read."""
+"""What one item of a nest writes, where only some rows of the result need be written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 
 from ...dialects.nest import ForOp, NestOp, StoreOp
@@ -19,12 +20,14 @@ class ItemPart:
 
     Attributes:
         rows: the dims of which only the first rows are read.
+        kept: those of which the first rows are there already.
         steps: elements from one place of each parallel loop to the next.
         first: the first element of item 0.
         reach: how far behind its first element the last one of an item is.
     """
 
     rows: tuple[RowsRead, ...]
+    kept: tuple[RowsRead, ...]
     steps: tuple[int, ...]
     first: int
     reach: int
@@ -35,11 +38,10 @@ class ItemPart:
 
 
 def items_of(nest: NestOp, parallel: Sequence[ForOp]) -> ItemPart | None:
-    """What an item writes; None if all is read, or it is not known what an item writes."""
-    if nest.rows is None:
+    """What an item writes; None if all must be written, or it is not known what an item writes."""
+    groups = [_groups(nest.rows), _groups(nest.kept)]
+    if not any(groups):
         return None
-    numbers = numbers_in(nest.rows)
-    groups = [numbers[k : k + 4] for k in range(0, len(numbers), 4)]
     result = nest.body.block.args[-1]
     writes = [op for op in nest.walk() if isinstance(op, StoreOp) and op.buffer is result]
     stores = [_store(op, nest, parallel) for op in writes]
@@ -48,8 +50,14 @@ def items_of(nest: NestOp, parallel: Sequence[ForOp]) -> ItemPart | None:
         return None
     start = min(low for _, low, _ in found)
     reach = max(high for _, _, high in found) - start
-    rows = tuple(RowsRead(-1, *group[:3]) for group in groups)
-    return ItemPart(rows, found[0][0], start - groups[0][3], reach)
+    rows, kept = (tuple(RowsRead(-1, *group[:3]) for group in part) for part in groups)
+    return ItemPart(rows, kept, found[0][0], start - (groups[0] or groups[1])[0][3], reach)
+
+
+def _groups(numbers: DenseArrayBase | None) -> list[Sequence[int]]:
+    """The groups of four numbers in `rows` or `kept`."""
+    found = [] if numbers is None else numbers_in(numbers)
+    return [found[k : k + 4] for k in range(0, len(found), 4)]
 
 
 def _store(

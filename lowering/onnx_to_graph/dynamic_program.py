@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -16,8 +17,8 @@ from ...dialects.dims import shown
 from ...dialects.errors import UnboundDims, UserError, in_debug_mode, one_line, say, warn
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env
-from ...dialects.specialize import sizes_of_shapes, specialize
-from ...dialects.types import Array, to_numpy
+from ...dialects.specialize import sizes_of_dims, specialize
+from ...dialects.types import Array, shape_of, to_numpy
 from ...dialects.weights import Weights
 from .default_inputs import deciding_inputs, tell
 from .importer import imported
@@ -27,7 +28,7 @@ from .tensor_data import element_of_number, type_name
 from .values import NeedsNumbers, NotConstant
 
 if TYPE_CHECKING:
-    from ...dialects.extents import Dims
+    from ...dialects.extents import Dims, ShapeEnv
 
 # An input whose values decide sizes is imported anew for each value. One with more elements than
 # this is not read for its values.
@@ -57,13 +58,23 @@ class _Symbolic:
 
     def sizes(self, shapes: Shapes) -> dict[str, int]:
         """The symbols' numbers. Raises UserError where the shapes contradict the types."""
-        given = {name: shapes[name] for name in self.program.input_names if name in shapes}
-        return sizes_of_shapes(self.program.main, self.program.input_names, given)
+        return sizes_of_dims(self.dims, shapes)
+
+    @cached_property
+    def dims(self) -> Mapping[str, Dims]:
+        """The dims of each input."""
+        args = zip(self.program.input_names, self.program.main.body.block.args, strict=True)
+        return {name: shape_of(arg) for name, arg in args}
+
+    @cached_property
+    def guards(self) -> ShapeEnv:
+        """The guards, and what is known of the symbols."""
+        return shape_env(self.program.main)
 
     def fits(self, shapes: Shapes) -> bool:
         """Whether the shapes satisfy the program's guards."""
         try:
-            return shape_env(self.program.main).broken(self.sizes(shapes)) is None
+            return self.guards.broken(self.sizes(shapes)) is None
         except UserError:
             return False
 

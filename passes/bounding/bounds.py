@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
@@ -16,7 +17,8 @@ from ...dialects.extent_text import read_extent
 from ...dialects.graph import GraphOp
 from ...dialects.program import Program, return_of
 from ...dialects.shape_guards import shape_env
-from ...dialects.types import byte_width, tensor_type
+from ...dialects.specialize import sizes_of_dims
+from ...dialects.types import byte_width, shape_of, tensor_type
 from ..margins import PAD
 
 Sizes = Mapping[str, int]
@@ -42,6 +44,19 @@ class SizeBounds:
         self.program = program
         self._env = shape_env(program.main)
         self._work = WorkModel.of(program)
+        args = zip(program.input_names, program.main.body.block.args, strict=True)
+        self._dims = {name: shape_of(arg) for name, arg in args}
+        # What was answered before: sizes come again, and many have the same steps.
+        self._behind: dict[Hashable, int] = {}
+        self._near: dict[Hashable, bool] = {}
+
+    def sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """The number of each symbol. Raises UserError where shapes contradict the types."""
+        return sizes_of_dims(self._dims, shapes)
+
+    def guards_hold(self, sizes: Sizes) -> bool:
+        """Whether the program is for these sizes."""
+        return self._env.broken(sizes) is None
 
     def steps(self, sizes: Sizes, changing: Collection[str]) -> dict[str, int]:
         """The end of each changing symbol's step: one for all sizes of a step.
@@ -51,19 +66,18 @@ class SizeBounds:
         Args:
             sizes: of all symbols.
         """
-        main, env = self.program.main, self._env
-        changing = [name for name in changing if len(set(env.bounds(symbol(name)))) > 1]
-        behind = {name: _behind(main, name, sizes, changing) for name in changing}
+        changing = [n for n in changing if len(set(self._env.bounds(symbol(n)))) > 1]
+        behind = {name: self._rows_behind(name, sizes, changing) for name in changing}
         steps = {name: _step(sizes[name] + more) - more for name, more in behind.items()}
-        if self._fits({**sizes, **steps}):
+        if self.guards_hold({**sizes, **steps}):
             return steps
         steps = {name: self._as_far_as_guards(name, sizes, step) for name, step in steps.items()}
-        return steps if self._fits({**sizes, **steps}) else {}
+        return steps if self.guards_hold({**sizes, **steps}) else {}
 
     def _as_far_as_guards(self, name: str, sizes: Sizes, step: int) -> int:
         """The end of a symbol's step, or as far before it as a guard lets it go."""
         ends = range(step, max(sizes[name], step - TRIED), -1)
-        return next((n for n in ends if self._fits({**sizes, name: n})), sizes[name])
+        return next((n for n in ends if self.guards_hold({**sizes, name: n})), sizes[name])
 
     def bounds(self, steps: Sizes, fixed: Sizes) -> dict[str, int]:
         """The bound of each symbol: its step's end, doubled while that is little more work.
@@ -73,8 +87,7 @@ class SizeBounds:
             fixed: the sizes of the other symbols.
         """
         found = dict(steps)
-        main = self.program.main
-        behind = {name: _behind(main, name, fixed, steps) for name in sorted(steps)}
+        behind = {name: self._rows_behind(name, fixed, steps) for name in sorted(steps)}
         growing = list(behind)
         while growing:
             for name in list(growing):
@@ -91,17 +104,27 @@ class SizeBounds:
         """The work that a call of these sizes does for padding, in bytes."""
         return self._work.at(sizes, bounds) - self._work.at(sizes)
 
+    def _rows_behind(self, name: str, sizes: Sizes, changing: Collection[str]) -> int:
+        fixed = sorted((other, n) for other, n in sizes.items() if other not in changing)
+        key = name, tuple(sorted(changing)), tuple(fixed)
+        if key not in self._behind:
+            self._behind[key] = _behind(self.program.main, name, sizes, changing)
+        return self._behind[key]
+
     def near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
         """Whether the program at these bounds is little more work than at the steps' ends."""
+        key = tuple(tuple(sorted(given.items())) for given in (bounds, steps, fixed))
+        if key not in self._near:
+            self._near[key] = self._is_near(bounds, steps, fixed)
+        return self._near[key]
+
+    def _is_near(self, bounds: Sizes, steps: Sizes, fixed: Sizes) -> bool:
         sizes = {**fixed, **steps}
         most = PAD.more_work * self._work.at(sizes)
         grown = all(bounds[name] <= PAD.growth * n for name, n in steps.items())
         return (
             self._work.at(sizes, bounds) if grown else self._work.at({**sizes, **bounds})
         ) <= most
-
-    def _fits(self, sizes: Sizes) -> bool:
-        return self._env.broken(sizes) is None
 
 
 def _step(size: int) -> int:
@@ -129,6 +152,10 @@ def _behind(main: FuncOp, name: str, sizes: Sizes, changing: Collection[str]) ->
     return found
 
 
+# A factor, dims, and how many of these, the last ones, are done whole.
+WorkTerm: TypeAlias = "tuple[float, tuple[int | Expression, ...], int]"
+
+
 @dataclass(frozen=True)
 class WorkModel:
     """The work of a program at any sizes, in bytes that a core moves in the time of all of it.
@@ -138,7 +165,7 @@ class WorkModel:
             are done whole where a kernel leaves out rows of the others: those that it sums over.
     """
 
-    terms: tuple[tuple[float, tuple[int | Expression, ...], int], ...]
+    terms: tuple[WorkTerm, ...]
 
     @staticmethod
     def of(program: Program) -> WorkModel:
@@ -146,7 +173,7 @@ class WorkModel:
 
         A result that nothing else makes is copied.
         """
-        found: list[tuple[float, tuple[int | Expression, ...], int]] = []
+        found: list[WorkTerm] = []
         for value in return_of(program.module).arguments:
             if not isinstance(value, OpResult) or value.op.name.removeprefix("graph.") in _VIEWS:
                 width = byte_width(tensor_type(value).element_type)
@@ -168,7 +195,7 @@ class WorkModel:
             elif name in ("conv", "conv_transpose"):
                 at = dims[-1] if name == "conv" else dims[0]
                 found.append((BYTES_OF_MAC, (*at, *dims[1][1:]), len(at) + len(dims[1]) - 2))
-        return WorkModel(tuple(found))
+        return WorkModel(_summed(found))
 
     def at(self, sizes: Sizes, bounds: Sizes | None = None) -> float:
         """The work at these sizes of all symbols, by a program at these bounds of some."""
@@ -178,6 +205,18 @@ class WorkModel:
             skipped = len(dims) - whole
             total += factor * _count(dims[:skipped], sizes) * _count(dims[skipped:], most)
         return total
+
+
+def _summed(terms: Sequence[WorkTerm]) -> tuple[WorkTerm, ...]:
+    """Terms with the factors of equal dims added up, and numbers multiplied in: layers repeat."""
+    found: dict[tuple[tuple[Expression, ...], int], float] = {}
+    for factor, dims, whole in terms:
+        numbers = [d for d in dims if isinstance(d, int)]
+        last = [d for d in dims[len(dims) - whole :] if not isinstance(d, int)]
+        own = tuple(d for d in dims if not isinstance(d, int))
+        key = own, len(last)
+        found[key] = found.get(key, 0.0) + factor * math.prod(numbers)
+    return tuple((factor, dims, whole) for (dims, whole), factor in found.items())
 
 
 def _count(dims: Sequence[int | Expression], sizes: Sizes) -> int:

@@ -24,7 +24,7 @@ def concat(reading: PaddedOp) -> Sequence[SSAValue]:
         found = reading.rebuilt()
         _keep_zeros(reading, found[0])
         return found
-    if len(parts) == 2 and parts[1] == Dim(1):
+    if len(parts) == 2 and (parts[1] == Dim(1) or reading.operands[0] in reading.padding.wide):
         return [_appended(reading, axis)]
     padding, build, size = reading.padding, reading.build, reading.dim[axis].size
     joined = build.concat(*reading.operands, axis=axis)
@@ -55,18 +55,31 @@ def _keep_zeros(reading: PaddedOp, found: SSAValue) -> None:
 
 
 def _appended(reading: PaddedOp, axis: int) -> SSAValue:
-    """One row behind those that count, as a choice at each place: no row moves."""
+    """Rows behind those that count, as a choice at each place: none of those moves."""
     padding, build, (x, row) = reading.padding, reading.build, reading.operands
-    shape, before = [dim.size for dim in reading.dim], reading.dims[0][axis]
+    shape, (before, behind) = (
+        [dim.size for dim in reading.dim],
+        [dims[axis] for dims in reading.dims],
+    )
     cleared = (x, axis) in padding.zeros
+    x = padding.wide.get(x, x)
+    positions = padding.positions(shape[axis])
     there = build.expand(padding.count(before), [shape[axis]])
-    here = build.equal(padding.positions(shape[axis]), there)
+    if behind == Dim(1):
+        here = build.equal(positions, there)
+        row = build.expand(row, shape)
+    else:
+        inside = padding.inside(reading.dim[axis])
+        here = build.and_(build.greater_equal(positions, there), inside)
+        row = build.gather(
+            row, _within(padding, build.sub(positions, there), behind.size), axis=axis
+        )
     extent = shape_of(x)[axis]
     if extent < shape[axis]:
         rest = [shape[axis] - extent if k == axis else n for k, n in enumerate(shape)]
         zeros = build.expand(padding.scalar(0, element_of(x)), rest)
         x = build.concat(x, zeros, axis=axis)
-    found = build.where(padding.along(here, shape, axis), build.expand(row, shape), x)
+    found = build.where(padding.along(here, shape, axis), row, x)
     if cleared:
         padding.zeros.add((found, axis))
     return found

@@ -48,16 +48,17 @@ class Padding:
     def __init__(self, build: GraphBuilder, sizes: Mapping[str, int], bounded: Sequence[str]):
         self.build = build
         self.sizes = sizes
-        self.numbers: dict[str, SSAValue] = {}
         self._fixed: Any = {symbol(name): n for name, n in sizes.items() if name not in bounded}
+        # Inputs that have room for rows behind theirs, by what others read of them.
+        self.wide: dict[SSAValue, SSAValue] = {}
         # Dims whose padding is zeros.
         self.zeros: set[tuple[SSAValue, int]] = set()
         self._counts: dict[str, SSAValue] = {}
         self._inside: dict[tuple[str, int], SSAValue] = {}
 
-    def take(self, name: str, number: SSAValue) -> None:
-        """Note the input that says how large a symbol is."""
-        self.numbers[name] = number
+    def take(self, expr: Expression, number: SSAValue) -> None:
+        """Note the input that says how large a symbol is, or what an expression comes to."""
+        self._counts[extent_text(expr)] = number
 
     # --- dims ---
 
@@ -102,8 +103,6 @@ class Padding:
         match expr:
             case sympy.Integer():
                 return build.constant(np.asarray(int(expr), np.int64), i64)
-            case sympy.Symbol():
-                return self.numbers[expr.name]
             case FloorDivision():
                 a, b = (self.number(e) for e in expr.args)
                 short = build.sub(build.sub(a, b), self.number(-1))  # rounds down below 0

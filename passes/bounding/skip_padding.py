@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -26,9 +26,19 @@ from ...dialects.floats import BITS, Floats
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.index import Index
 from ...dialects.index_range import ints_of
-from ...dialects.kernel import AttentionOp, CallOp, JoinOp, KernelOp, ViewOp, YieldOp
+from ...dialects.kernel import (
+    AttentionOp,
+    CallOp,
+    JoinOp,
+    KernelOp,
+    LoopsOp,
+    ViewOp,
+    YieldOp,
+    layout_of,
+    logical,
+)
 from ...dialects.opaque_kernels.bounded import DOMAIN
-from ...dialects.program import ROWS, SIZE, Program, input_names_of, return_of
+from ...dialects.program import ENDS, KEPT, ROWS, SIZE, Program, input_names_of, return_of
 from ...dialects.scalars import Call, Const, Expr, Read, children
 from ...dialects.types import shape_of, tensor_type
 from ...dialects.weights import Weights
@@ -84,7 +94,7 @@ class _RowsRead:
         self.block, self.weights = program.main.body.block, weights
         self.read: dict[SSAValue, Counts] = {}
         self.order = {op: k for k, op in enumerate(self.block.ops)}
-        self.results = _results(program)
+        self.results, self.kept = _results(program), _kept(program)
 
     def mark(self) -> None:
         """Give the kernels of @main their `rows`, readers first."""
@@ -106,6 +116,10 @@ class _RowsRead:
                         note(self.read, value, found)
                     keys = self._keys(op) if isinstance(op, AttentionOp) else None
                     _set_rows(op, counts)
+                    if op.result in self.kept and isinstance(op, LoopsOp):
+                        dim, kept, ends = self.kept[op.result]
+                        _set_counts(op, "kept", [(dim, kept)])
+                        _set_counts(op, "rows", [(dim, ends)])
                     if keys is not None and self._is_known(keys, op):
                         op.properties["keys"] = IntegerAttr(_operand(op, keys), i64)
                 case ViewOp() if op.result in self.read:
@@ -242,6 +256,23 @@ def _results(program: Program) -> list[Counts]:
     return list(map(tuple, found))
 
 
+def _kept(program: Program) -> dict[SSAValue, tuple[int, SSAValue, SSAValue]]:
+    """The results that may lie in an input's array: the dim, and between which rows to write.
+
+    Only those that a kernel writes where the caller gets them, in the order of their dims.
+    """
+    values = dict(zip(program.output_names, return_of(program.module).arguments, strict=True))
+    inputs = dict(zip(program.input_names, program.main.body.block.args, strict=True))
+    found: dict[SSAValue, tuple[int, SSAValue, SSAValue]] = {}
+    for name, (given, dim) in program.grows.items():
+        value = values[name]
+        joined = any(isinstance(use.operation, JoinOp) for use in value.uses)
+        plain = layout_of(tensor_type(value)) == layout_of(logical(tensor_type(value)))
+        if plain and not joined and list(values.values()).count(value) == 1:
+            found[value] = dim, inputs[KEPT + given], inputs[ENDS + given]
+    return found
+
+
 def _applied(op: CallOp) -> tuple[int, SSAValue] | None:
     """The dim of a scatter's indices of which some rows are applied, and how many."""
     import onnx
@@ -282,11 +313,16 @@ def _is_lowest(expr: Expr, op: KernelOp) -> bool:
 
 def _set_rows(op: KernelOp, counts: Counts) -> None:
     """Give a kernel its counts as operands."""
-    wanted = [(k, n) for k, n in enumerate(counts) if n is not None]
-    if not wanted:
-        return
-    pairs = [number for k, count in wanted for number in (k, _operand(op, count))]
-    op.properties["rows"] = DenseArrayBase.from_list(i64, pairs)
+    _set_counts(op, "rows", [(k, n) for k, n in enumerate(counts) if n is not None])
+
+
+def _set_counts(op: KernelOp, name: str, counts: Sequence[tuple[int, SSAValue]]) -> None:
+    """Give a kernel counts of rows as operands, beside those that it has under this name."""
+    held = op.rows_read if name == "rows" else op.rows_kept
+    pairs = [*held, *((dim, _operand(op, count)) for dim, count in counts)]
+    if pairs:
+        numbers = [number for pair in pairs for number in pair]
+        op.properties[name] = DenseArrayBase.from_list(i64, numbers)
 
 
 def _operand(op: KernelOp, value: SSAValue) -> int:

@@ -1,7 +1,8 @@
-"""Leave out work on rows that nobody reads.
+"""Leave out work on rows that nobody reads, or that are there already.
 
 A kernel op may say of a dim of its result that only the first rows are read, as many as an operand
-says when it runs. Code asks of each piece of work whether all that it writes lies in other rows.
+says when it runs; or that the result's buffer holds the first rows before. Code asks of each piece
+of work whether all that it writes lies in rows that need not be written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .types import I64, Index, Value
 
 @dataclass(frozen=True)
 class RowsRead:
-    """A dim of a result of which only the first rows are read.
+    """A dim of a result of which only the first rows are read, or are there already.
 
     Attributes:
         dim: its number.
@@ -33,11 +34,20 @@ class RowsRead:
 
     @staticmethod
     def of(op: KernelOp) -> tuple[RowsRead, ...]:
-        """Those of a kernel op, as its result lies in memory."""
+        """Those of a kernel op of which the first rows are read, as its result lies in memory."""
+        return RowsRead._as_stored(op, op.rows_read)
+
+    @staticmethod
+    def kept(op: KernelOp) -> tuple[RowsRead, ...]:
+        """As `of`, those of which the first rows are there already."""
+        return RowsRead._as_stored(op, op.rows_kept)
+
+    @staticmethod
+    def _as_stored(op: KernelOp, counted: Sequence[tuple[int, int]]) -> tuple[RowsRead, ...]:
         strides = physical(op.type)[0]
         places = [s for s, n in zip(strides, op.type.get_shape(), strict=True) if n != 1]
         found: list[RowsRead] = []
-        for dim, operand in op.rows_read:
+        for dim, operand in counted:
             if op.type.get_shape()[dim] != 1:
                 larger = [s for s in places if s > strides[dim]]
                 found.append(RowsRead(dim, operand, strides[dim], min(larger, default=0)))
@@ -45,14 +55,21 @@ class RowsRead:
 
 
 class Skipping:
-    """Skips work on rows that nobody reads, in the code of one kernel.
+    """Skips work on rows that need not be written, in the code of one kernel.
 
     Args:
-        counts: pointers to how many rows are read.
+        counts: pointers to how many rows are read, then to how many are there already.
+        kept: the dims of which rows are there already.
     """
 
-    def __init__(self, b: Emitter, rows: Sequence[RowsRead], counts: Sequence[Value]) -> None:
-        self.rows = rows
+    def __init__(
+        self,
+        b: Emitter,
+        rows: Sequence[RowsRead],
+        counts: Sequence[Value],
+        kept: Sequence[RowsRead] = (),
+    ) -> None:
+        self.rows, self.kept = rows, kept
         self.counts = [b.load(I64, pointer) for pointer in counts]
 
     @staticmethod
@@ -73,10 +90,10 @@ class Skipping:
                 0 of all dims on.
             reach: how far behind that the last one is.
         """
-        if not self.rows:
+        if not self.rows and not self.kept:
             yield
             return
-        with b.when(self._is_read(b, b.linear(*place), reach)):
+        with b.when(self._is_wanted(b, b.linear(*place), reach)):
             yield
 
     @contextmanager
@@ -89,11 +106,16 @@ class Skipping:
         with b.when(b.compare("lt", b.value(number, I64), count)):
             yield
 
-    def _is_read(self, b: Emitter, first: Index, reach: int) -> Value:
+    def _is_wanted(self, b: Emitter, first: Index, reach: int) -> Value:
         found: Value | None = None
-        for rows, count in zip(self.rows, self.counts, strict=True):
+        limits = zip((*self.rows, *self.kept), self.counts, strict=True)
+        for k, (rows, count) in enumerate(limits):
             place = b.split(first, rows.period)[1] if rows.period else first
-            here = b.compare("lt", b.value(place, I64), b.mul(count, rows.step))
+            end = b.mul(count, rows.step)
+            if k < len(self.rows):
+                here = b.compare("lt", b.value(place, I64), end)
+            else:
+                here = b.compare("ge", b.value(b.add(place, reach), I64), end)
             if rows.period:  # into the rows of the next place of a larger dim
                 beyond = b.compare("ge", b.value(b.add(place, reach), I64), rows.period)
                 here = b.logic("or", here, beyond)

@@ -13,7 +13,7 @@ Between blocks of k partial sums are on the stack, so C is written once, after t
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -172,6 +172,17 @@ class _Item:
         place = [*zip(self.batch, batch, strict=True), (first, down)]
         return self.skipping.part(b, place, (count - 1) * down + (gemm.spec.n - 1) * across)
 
+    def columns(
+        self, b: Emitter, gemm: _Gemm, first: Index, count: int
+    ) -> AbstractContextManager[None]:
+        """As `rows`, of columns of C."""
+        *batch, down, across = gemm.spec.c_strides
+        if all(rows.step != across for rows in self.skipping.rows):
+            return nullcontext()
+        rows = (self.first_row, down), (first, across)
+        place = [*zip(self.batch, batch, strict=True), *rows]
+        return self.skipping.part(b, place, (count - 1) * across)
+
 
 def emit_gemm(
     spec: GemmSpec,
@@ -308,12 +319,26 @@ def _panel(
 ) -> None:
     """Emit all row blocks of a panel (its number and position in the item) for one block of k."""
     number, slot = panel
-    start, depth = block
-    schedule, spec = gemm.schedule, gemm.spec
     ordinal = b.sub(number, kind.first)
     column = b.add(b.mul(ordinal, kind.channels), kind.channel)
+    with item.columns(b, gemm, column, kind.channels):
+        _columns(b, gemm, item, kind, (number, slot, column), block)
+
+
+def _columns(
+    b: Emitter,
+    gemm: _Gemm,
+    item: _Item,
+    kind: Panel,
+    panel: tuple[Index, Index, Index],
+    block: tuple[Index, Index],
+) -> None:
+    """As `_panel`, of which the first column is known, too."""
+    number, slot, column = panel
+    start, depth = block
+    schedule, spec = gemm.schedule, gemm.spec
     if schedule.right == "packed":
-        weights = _packed(b, gemm, item, panel, block)
+        weights = _packed(b, gemm, item, (number, slot), block)
     else:
         weights = _weights(b, gemm, item, kind, column, block)
     chunk = (item.chunk, schedule.row_blocks) if gemm.row_items > 1 else None

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -130,19 +130,25 @@ class Execution:
         return self._runner.calls
 
     def run(
-        self, inputs: Mapping[str, Array], out: Mapping[str, Array] | None = None
+        self,
+        inputs: Mapping[str, Array],
+        out: Mapping[str, Array] | None = None,
+        shared: Collection[str] = (),
     ) -> dict[str, Array]:
         """Run once. Inputs by name, of the exact shapes and dtypes.
 
         Args:
             out: arrays that outputs are written into, of the exact shapes and dtypes.
+            shared: the outputs of `out` whose array is an input's, and which the program writes
+                only where no kernel reads it afterwards.
 
         Raises:
             UserError: an input is missing or has another shape or dtype, or an index that is data
                 is out of range.
         """
         arrays = [checked(wanted, inputs) for wanted in self.inputs]
-        return self._run(arrays, [_address(array) for array in arrays], out or {}, arrays)
+        addresses = [_address(array) for array in arrays]
+        return self._run(arrays, addresses, out or {}, arrays, shared)
 
     def run_at(
         self, inputs: Sequence[Callable[[], Array]], addresses: Sequence[int]
@@ -164,10 +170,11 @@ class Execution:
         addresses: Sequence[int],
         out: Mapping[str, Array],
         arrays: Sequence[Array],
+        shared: Collection[str] = (),
     ) -> dict[str, Array]:
         with self._lock:
             self._bound = ()  # so that memory which the caller let go can be given out again
-            self._bind(inputs, addresses, self._receivers(out, arrays))
+            self._bind(inputs, addresses, self._receivers(out, arrays, shared))
             if self.alarms:
                 self.alarmed[...] = 0
             for step in self.steps:
@@ -179,14 +186,16 @@ class Execution:
                     step()
             return self._results(out)
 
-    def _receivers(self, out: Mapping[str, Array], inputs: Sequence[Array]) -> list[Array]:
+    def _receivers(
+        self, out: Mapping[str, Array], inputs: Sequence[Array], shared: Collection[str]
+    ) -> list[Array]:
         """Where outputs are written: a caller's array that suits, or memory of our own."""
         if not out:
             return [memory.take() for memory in self._memory]
         found: list[Array] = []
         for output, memory in zip(self.handed_out, self._memory, strict=True):
             given = out.get(output.name)
-            suits = given is not None and _suits(given, inputs, out)
+            suits = given is not None and (output.name in shared or _suits(given, inputs, out))
             found.append(given if given is not None and suits else memory.take())
         return found
 
