@@ -9,10 +9,10 @@ from typing import Any
 
 from ...dialects.errors import UsageError, is_quiet
 from ...dialects.program import Program
-from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
-from ...passes.same_interface import check_comparable, check_same_interface
+from ...passes.equivalence import Difference, OutputVerdict, Verdict, fresh_seed
 from ..frontends.models import load as load_any
-from ..frontends.models import load_static, require_static
+from ..frontends.models import load_static
+from ..reports.comparison import compared
 from ..reports.report_text import precision_line
 from .subcommands import print_json
 
@@ -31,7 +31,7 @@ def verify_command(arguments: Namespace) -> int:
         raise UsageError("two programs are compared at a time", found=len(paths))
     first, second = (_loaded(arguments, path) for path in paths)
     seed = fresh_seed() if arguments.seed is None else arguments.seed
-    verdict = _verdict(first, second, seed, arguments.budget)
+    verdict = compared(first, second, seed=seed, budget=arguments.budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
     elif not is_quiet():
@@ -41,21 +41,6 @@ def verify_command(arguments: Namespace) -> int:
 
 def _loaded(arguments: Namespace, path: str) -> Program:
     return load_any(path, dict(arguments.shape), arguments.batch, arguments.zoo_seed)
-
-
-def _verdict(first: Program, second: Program, seed: int, budget: float | None) -> Verdict:
-    """The verdict at the programs' sizes; at every size where both have symbolic dims."""
-    if not (first.is_dynamic and second.is_dynamic):
-        for program in (first, second):
-            require_static(program)
-        check_comparable(first, second)
-        return compare(first, second, seed=seed, budget=60.0 if budget is None else budget)
-    from ...passes.equivalence.all_sizes import compare_at_all_sizes
-    from ..frontends.program_family import family_of
-
-    families = family_of(first), family_of(second)
-    check_same_interface(*(family.symbolic for family in families))
-    return compare_at_all_sizes(*families, seed=seed, budget=600.0 if budget is None else budget)
 
 
 def load(arguments: Namespace, path: str, seed: int) -> Program:

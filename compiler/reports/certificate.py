@@ -20,14 +20,13 @@ from typing import Any
 from ...dialects.errors import UserError
 from ...dialects.files import cannot, write_whole
 from ...dialects.program import Program, pipeline_of
-from ...passes.equivalence import Verdict, compare
-from ...passes.same_interface import check_comparable
+from ...passes.equivalence import Verdict
 from ...passes.verify_equivalence import without_time
 from ..frontends.models import load
 from ..frontends.program_file import module_text, read_program, used_weights, weights_file
 from ..version import VERSION as ISOFORM_VERSION
 from .certificate_schema import FORMAT, PRECISION, VERSION
-from .lowered import as_lowered
+from .comparison import compared
 
 ZOO = "zoo:"
 MEMORY = "memory:"
@@ -77,9 +76,7 @@ def certify(
     folder = path.resolve().parent
     made = NamedModel(str(result))
     before, after = source.load(), made.load()
-    check_comparable(before, after)
-    given = as_lowered(before, work.precision)
-    verdict = compare(given, after, seed=work.seed, budget=budget)
+    verdict = compared(before, after, seed=work.seed, budget=budget, precision=work.precision)
     if verdict.kind == "different":
         hint = "isoform bisect says which rewrite made it"
         raise UserError(f"no certificate: {without_time(verdict)}", where=str(result), hint=hint)
@@ -96,9 +93,7 @@ def certificate_of(
     Raises:
         UserError: the programs differ, so nothing can be certified.
     """
-    check_comparable(source, result)
-    given = as_lowered(source, work.precision)
-    verdict = compare(given, result, seed=work.seed, budget=budget)
+    verdict = compared(source, result, seed=work.seed, budget=budget, precision=work.precision)
     if verdict.kind == "different":
         raise UserError(f"no certificate: {without_time(verdict)}")
     models = (memory_entry("source", source), memory_entry("result", result))

@@ -52,7 +52,15 @@ _DIFFERENCE = _object(
     scale={"type": "number"},  # of the drawn inputs that show it
     inside=_TEXT,  # the first value that differs, if it is not the output
 )
+# Where dims are symbolic: for which sizes the verdict is, and how each case of them was shown.
+_SIZES = _object(
+    symbols=_list(_TEXT),
+    guards=_list(_TEXT),
+    cases=_list(_object(where=_TEXT, how=_TEXT, tried=_list(_TEXT), reason=_TEXT)),
+    left_out=_list(_object(sizes=_TEXT, reason=_TEXT)),
+)
 _VERDICT = _object(
+    {"sizes": _SIZES},
     kind=_KIND,
     error_bound=_NUMBER,
     seed=_COUNT,

@@ -15,8 +15,7 @@ from typing import Any
 from ...dialects.errors import UserError
 from ...dialects.files import read_whole
 from ...dialects.program import Program, pipeline_of, provenance
-from ...passes.equivalence import Verdict, compare, fresh_seed
-from ...passes.same_interface import check_comparable
+from ...passes.equivalence import Verdict, fresh_seed
 from ...passes.verify_equivalence import without_time
 from .certificate import (
     MEMORY,
@@ -30,8 +29,8 @@ from .certificate import (
     relative_name,
 )
 from .certificate_schema import SCHEMA
+from .comparison import as_written, compared
 from .json_schema import first_fault
-from .lowered import as_lowered
 
 # Default number of seconds for checking a certificate again.
 CHECKING = 600.0
@@ -114,9 +113,9 @@ def _as_certified(
     where: str,
 ) -> Checked:
     """Compare again. Raises UserError where the outcome differs from the certified one."""
-    check_comparable(before, after)
     seed = fresh_seed() if seed is None else seed
-    verdict = compare(as_lowered(before, body.get("precision")), after, seed=seed, budget=budget)
+    precision = body.get("precision")
+    verdict = compared(before, after, seed=seed, budget=budget, precision=precision)
     stated = body["verdict"]
     if verdict.kind != stated["kind"]:
         raise UserError(
@@ -125,7 +124,8 @@ def _as_certified(
             expected=stated["kind"],
             found=without_time(verdict),
         )
-    return Checked(verdict, body, *_fields(body, before, after, verdict, where))
+    programs = as_written(before), as_written(after)
+    return Checked(verdict, body, *_fields(body, *programs, verdict, where))
 
 
 def _fields(
@@ -143,14 +143,18 @@ def _fields(
     most = max((_ulps(c) for c in stated["folded"]), default=0.0)
     if verdict.largest_ulps > most + 1.0:  # another BLAS may round the expression otherwise
         _require("distance of the folded constants, in ulp", most, verdict.largest_ulps, where)
-    compared = ["kind", "assumptions", "folded"]
+    fields = ["kind", "assumptions", "folded"]
+    if verdict.sizes is not None or "sizes" in stated:
+        said, made = (_sizes(v) for v in (stated, found))
+        _require("sizes", said, made, where)
+        fields.append("sizes")
     unchecked: dict[str, Any] = {}
     before_, after_ = pipeline_of(before.module), pipeline_of(after.module)
     own = after_.removeprefix(f"{before_}," if before_ else "")
     if after_ and after_ != before_:
         if body["pipeline"] not in (after_, own):
             _require("pipeline", body["pipeline"], own, where)
-        compared.append("pipeline")
+        fields.append("pipeline")
     else:
         unchecked["pipeline"] = body["pipeline"]
     listed = {rewrite["rule"] for rewrite in body["rewrites"]}
@@ -163,10 +167,14 @@ def _fields(
     if others := sorted(named - known):
         unchecked["rewrites"] += f"; the result names {', '.join(others)} besides"
     unchecked |= {key: body[key] for key in ("seed", "tolerance", "versions")}
-    unchecked["verdict"] = {
-        key: value for key, value in stated.items() if key not in ("kind", "assumptions", "folded")
-    }
-    return tuple(compared), unchecked
+    unchecked["verdict"] = {key: value for key, value in stated.items() if key not in fields}
+    return tuple(fields), unchecked
+
+
+def _sizes(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """For which sizes a verdict holds: the symbols and the guards; how it was shown may vary."""
+    sizes: Mapping[str, Any] = verdict.get("sizes", {})
+    return {key: sizes.get(key) for key in ("symbols", "guards")}
 
 
 def _require(what: str, stated: Any, found: Any, where: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import isoform
 from isoform.compiler.api import Optimized
 from isoform.compiler.cli import main
+from isoform.compiler.reports.certificate import body_hash, file_entry
 from isoform.compiler.search import at_sizes
 from isoform.compiler.search.strategies import Strategy
 from isoform.dialects.errors import UserError
@@ -36,6 +39,14 @@ func.func @main(%x: tensor<?x64xf32, #graph.dims<n, 64>>, %w: tensor<64x64xf32>,
   func.return %y : tensor<?x64xf32, #graph.dims<n, 64>>
 }
 """
+# In place of its last line: another result where n is 1.
+WRONG_AT_ONE = """%i = graph.iota {size = [n]} : tensor<?xi64, #graph.dims<n>>
+  %l = graph.reduce_max %i {axes = [0], keep_dims = false} : tensor<i64>
+  %o = graph.constant dense<0> : tensor<i64>
+  %e = graph.equal %l, %o : tensor<i1>
+  %m = graph.broadcast %e {shape = [n, 64], dims = []} : tensor<?x64xi1, #graph.dims<n, 64>>
+  %z = graph.where %m, %a, %y : tensor<?x64xf32, #graph.dims<n, 64>>
+  func.return %z"""
 # Rows of unlike symbols must never be taken for equal: both are `?`.
 UNLIKE = """
 func.func @main(%x: tensor<?x64xf32, #graph.dims<m, 64>>, %y: tensor<?x64xf32, #graph.dims<n, 64>>,
@@ -181,7 +192,6 @@ def test_no_search_begins_after_one_that_was_interrupted(
         (["--sizes", "n=3", "--precision", "bf16"], "are for fixed shapes"),
         (["--sizes", "n=3", "-o", "out.onnx"], "symbolic dims are written as IR"),
         (["--sizes", "n=3", "-o", "out.txt"], "symbolic dims are written as IR"),
-        (["--sizes", "n=3", "-o", "out.mlir", "--certificate", "c.json"], "of fixed shapes"),
     ],
 )
 def test_what_excludes_sizes_is_one_line(
@@ -206,6 +216,34 @@ def test_the_command_writes_a_program_with_symbols(tmp_path: Path) -> None:
     assert main(["explain", files[2], "-q"]) == 0
     assert main(["view", files[2], "-o", str(tmp_path / "page.html"), "-q"]) == 0
     assert symbols_of(isoform.load(files[1]).symbolic.main) == ["n"]  # type: ignore[attr-defined]
+
+
+def test_a_certificate_is_for_every_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.mlir").write_text(PRODUCTS)
+    source, result, proof = (str(tmp_path / name) for name in ("p.mlir", "o.mlir", "c.json"))
+    asked = ["--target", "h100", "--strategy", "saturate", "--budget", "20", "--sizes", "n=64,9"]
+    assert main(["optimize", source, *asked, "-o", result, "--certificate", proof, "-q"]) == 0
+    assert main(["verify", proof]) == 0
+    assert "sizes: n" in capsys.readouterr().out
+    document = json.loads(Path(proof).read_text())
+    assert document["body"]["verdict"]["sizes"]["symbols"] == ["n"]
+
+    def forged(change: Callable[[dict[str, Any]], None]) -> str:
+        body = json.loads(Path(proof).read_text())["body"]
+        change(body)
+        other = {"body": body, "body_sha256": body_hash(body), "made": document["made"]}
+        (tmp_path / "forged.json").write_text(json.dumps(other))
+        assert main(["verify", str(tmp_path / "forged.json")]) == 1
+        return capsys.readouterr().err
+
+    assert "other sizes" in forged(lambda b: b["verdict"]["sizes"].update(guards=["n >= 2"]))
+    assert "other sizes" in forged(lambda b: b["verdict"].pop("sizes"))
+    # Another result where n is 1, in a file that the certificate was made to name.
+    Path(result).write_text(PRODUCTS.replace("func.return %y", WRONG_AT_ONE))
+    entry = [file_entry(Path(result), tmp_path)]
+    assert "Different at n=1" in forged(lambda b: b["result"].update(files=entry))
 
 
 def test_an_onnx_of_symbolic_dims_is_refused(tmp_path: Path) -> None:
