@@ -36,7 +36,7 @@ from ...dialects.shape_guards import GUARDS, SIZES, shape_env, symbols_of
 from ...dialects.specialize import check_names, specialize
 from ...dialects.types import tensor_type
 from ...dialects.weights import Weights
-from .growing import Growth, grows_attr, growths
+from .growing import GrownInput, grows_attr, growths
 from .padding import Dim, NotBounded, Padding
 from .rules import bounded_op
 
@@ -175,7 +175,7 @@ def _input(
     return read
 
 
-def _grown(found: Sequence[Growth], results: Sequence[Sequence[Dim]]) -> list[Dim]:
+def _grown(found: Sequence[GrownInput], results: Sequence[Sequence[Dim]]) -> list[Dim]:
     """The dims along which results have more rows than inputs."""
     return [results[growth.result][growth.axis] for growth in found]
 

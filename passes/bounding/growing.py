@@ -19,7 +19,7 @@ from ...dialects.graph.shaping import ConcatOp
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrownInput:
     """A result of @main that is an input, and rows behind it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Growth:
     axis: int
 
 
-def growths(main: FuncOp, bounded: Collection[str]) -> list[Growth]:
+def growths(main: FuncOp, bounded: Collection[str]) -> list[GrownInput]:
     """The results that grow an input along the only dim with a bound.
 
     Nothing else reads the input: what its padding holds changes when the result is written.
@@ -40,7 +40,7 @@ def growths(main: FuncOp, bounded: Collection[str]) -> list[Growth]:
     returned = main.body.block.last_op
     assert isinstance(returned, ReturnOp)
     values = list(returned.arguments)
-    times, found = Counter(values), list[Growth]()
+    times, found = Counter(values), list[GrownInput]()
     for number, value in enumerate(values):
         source = _grown(value)
         if source is None or times[value] > 1:
@@ -52,7 +52,7 @@ def growths(main: FuncOp, bounded: Collection[str]) -> list[Growth]:
             if not isinstance(dim, int) and any(s.name in bounded for s in dim.free_symbols)
         ]
         if padded == [axis]:
-            found.append(Growth(given.index, number, axis))
+            found.append(GrownInput(given.index, number, axis))
     return found
 
 
@@ -68,7 +68,9 @@ def _grown(value: SSAValue) -> tuple[BlockArgument, int] | None:
     return None
 
 
-def grows_attr(results: int, names: list[str], found: Collection[Growth]) -> ArrayAttr[Attribute]:
+def grows_attr(
+    results: int, names: list[str], found: Collection[GrownInput]
+) -> ArrayAttr[Attribute]:
     """The entry of each result: the name of the input that it grows and the dim, or nothing."""
     by_result = {growth.result: growth for growth in found}
     entries: list[ArrayAttr[Attribute]] = []
@@ -79,4 +81,4 @@ def grows_attr(results: int, names: list[str], found: Collection[Growth]) -> Arr
     return ArrayAttr[Attribute](entries)
 
 
-__all__ = ["Growth", "grows_attr", "growths"]
+__all__ = ["GrownInput", "grows_attr", "growths"]
