@@ -63,6 +63,13 @@ def save(program: Program, path: str | Path) -> None:
             raise UserError("an output is FILE.mlir or FILE.onnx", where=str(path))
 
 
+def _require_program(given: Any) -> None:
+    """Raise UserError for a path or another object."""
+    if not isinstance(given, Program):
+        hint = "isoform.load reads a file"
+        raise UserError("a program is needed here", found=type(given).__name__, hint=hint)
+
+
 def improve(program: Program, *, strict_nan: bool = False) -> Program:
     """Apply the rewrites that never hurt to a copy, without measuring.
 
@@ -128,6 +135,7 @@ def optimize(
         UserError: unknown target or strategy, broken cost file, a rule that does not hold, passes
             that change what the program computes.
     """
+    _require_program(program)
     hint = "--allow-unproved takes what the exact check passes"
     added = () if rules is None else verified_rules(rules, allow_unproved, hint)
     more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan), added)
@@ -193,6 +201,7 @@ def compile(
     Raises:
         UserError: the target cannot run here, weights are missing, an option is wrong.
     """
+    _require_program(program)
     if not program.is_dynamic and symbols_of(program.main):
         from .frontends.symbolic_program import SymbolicProgram
 

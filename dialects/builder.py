@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import FunctionType, ModuleOp, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -57,18 +58,20 @@ class GraphBuilder(GraphOps):
         self,
         name: str,
         shape: Sequence[int | Extent],
-        element: Attribute = f32,
+        element: Attribute | DTypeLike = f32,
         default: Array | Callable[[], Array] | None = None,
     ) -> SSAValue:
         """Add an input; one with a `default` may be left out when the program runs.
 
-        Raises UserError if the name is taken or an extent negative.
+        Raises UserError if the name is taken, an extent negative or the element type unknown.
         """
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError("an input's name is text", found=name)
         if name in self._inputs:
             raise UserError(f"two inputs are named '{name}'")
         if any(n < 0 for n in shape):
             raise UserError(f"input '{name}': extents are at least 0", found=list(shape))
-        value = self.block.insert_arg(tensor(shape, element), len(self._inputs))
+        value = self.block.insert_arg(tensor(shape, _element(element)), len(self._inputs))
         self._inputs.append(name)
         if default is not None:
             self.weights.add(name, default)
@@ -81,7 +84,7 @@ class GraphBuilder(GraphOps):
         name: str,
         source: Array | Callable[[], Array],
         shape: Sequence[int] | None = None,
-        element: Attribute | None = None,
+        element: Attribute | DTypeLike | None = None,
     ) -> SSAValue:
         """Add a weight, or return the one already added under this name.
 
@@ -94,14 +97,14 @@ class GraphBuilder(GraphOps):
         if shape is None or element is None:
             raise UserError(f"weight '{name}': a thunk needs shape and element type")
         self.weights.add(name, source)
-        value = self.append(WeightOp(name, tensor(shape, element)), name)
+        value = self.append(WeightOp(name, tensor(shape, _element(element))), name)
         self._weight_values[name] = value
         return value
 
-    def constant(self, array: Any, element: Attribute | None = None) -> SSAValue:
+    def constant(self, array: Any, element: Attribute | DTypeLike | None = None) -> SSAValue:
         """Add a small literal; its dtype gives the element type unless one is given."""
         data = np.asarray(array)
-        return self.append(ConstantOp(data, from_numpy(data.dtype) if element is None else element))
+        return self.append(ConstantOp(data, _element(data.dtype if element is None else element)))
 
     def append(self, op: Operation, name: str = "") -> SSAValue:
         """Append an op and return its first result."""
@@ -164,7 +167,9 @@ class GraphBuilder(GraphOps):
             self._cuts[name] = cuts
 
     def build(self, source: str = "") -> Program:
-        """Close the program. Raises UserError if it has no output."""
+        """Close the program. Raises UserError if it has no output, or is closed already."""
+        if self.block.parent is not None:
+            raise UserError("this builder's program is built already")
         if not self._outputs:
             raise UserError("the program has no output")
         values = [value for _, value in self._outputs]
@@ -178,3 +183,8 @@ class GraphBuilder(GraphOps):
             res_attrs=named([name for name, _ in self._outputs], cuts=self._cuts),
         )
         return Program(ModuleOp([main]), self.weights, source)
+
+
+def _element(given: Attribute | DTypeLike) -> Attribute:
+    """An element type, or that of a numpy dtype or its name."""
+    return given if isinstance(given, Attribute) else from_numpy(given)

@@ -119,7 +119,10 @@ def strided(
 
 def from_numpy(dtype: Any) -> Attribute:
     """The element type of a numpy dtype. Raises UserError where there is none."""
-    element = _FROM_NUMPY.get(np.dtype(dtype))
+    try:
+        element = _FROM_NUMPY.get(np.dtype(dtype))
+    except TypeError as error:
+        raise UserError(f"{dtype!r} is no numpy dtype") from error
     if element is None:
         raise UserError(f"numpy dtype {np.dtype(dtype)} has no element type in isoform")
     return element

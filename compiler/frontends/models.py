@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,10 @@ def load(
     Raises:
         UserError: there is no such file or model, or it cannot be read.
     """
+    if not isinstance(path_or_name, str | os.PathLike):  # pyright: ignore
+        hint = "import_onnx of isoform.lowering.onnx_to_graph takes a ModelProto"
+        found = type(path_or_name).__name__
+        raise UserError("a model is a path or zoo:NAME", found=found, hint=hint)
     name = str(path_or_name)
     if name.startswith("zoo:"):
         return _zoo(name.removeprefix("zoo:"), shapes, batch, seed)

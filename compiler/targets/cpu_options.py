@@ -36,6 +36,9 @@ class CpuOptions:
             raise UserError(
                 f"unknown effort '{self.effort}'", where="--effort", expected=", ".join(EFFORTS)
             )
+        whole = isinstance(self.threads, int)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not whole or self.threads < 1:
+            raise UserError("a whole number above 0", where="--threads", found=self.threads)
         most = max(MOST_THREADS, 2 * processors())
         if self.threads > most:
             raise UserError(

@@ -90,6 +90,8 @@ class Session:
         Raises:
             UserError: an input is missing, unknown, or of another dtype or shape.
         """
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+            raise UserError("inputs are given in order or by name", hint="session(**inputs)")
         if len(arrays) > len(self.inputs):
             raise UserError("too many inputs", expected=len(self.inputs), found=len(arrays))
         feeds: dict[str, Array] = {

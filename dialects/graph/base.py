@@ -372,8 +372,15 @@ def _arrange(
     """Group operands for xDSL: plain ones first, then one optional or variadic group.
 
     Raises:
-        UserError: fewer operands than the op needs, or more than it takes.
+        UserError: fewer operands than the op needs, or more than it takes, or no value.
     """
+    for value in values:
+        if not isinstance(value, SSAValue | Operation):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UserError(
+                "an operand is no value of the program",
+                found=type(value).__name__,
+                hint="GraphBuilder.constant makes a literal, `weight` a weight",
+            )
     plain = [name for name, definition in definitions if not isinstance(definition, VariadicDef)]
     count, group = len(plain), [d for _, d in definitions if isinstance(d, VariadicDef)]
     if len(values) < count:
