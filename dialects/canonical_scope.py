@@ -52,6 +52,7 @@ from .canonical_types import (
     render_index,
     scope,
 )
+from .extremes import between, flat, single_factor
 from .index import Index, iterators, normalise, range_of
 from .scalar_laws import NOTHING_AFTER, OF_A_MULTISET, OF_A_SET, simplify_call, value_at
 from .wrapping import WRAP, bits_of, in_type, reduced, stays_inside, type_named, unwrapped
@@ -143,9 +144,13 @@ def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
         return constant(known)
     kept = [constant(k) if isinstance(k, Fraction) else args[k] for k in known]
     if function in OF_A_SET:
-        kept = _flat(function, kept)
+        kept = flat(function, kept)
         if len(kept) == 1:
             return kept[0]
+        if function == "max" and (found := between(kept)) is not None:
+            low, high, rest = found
+            inner = apply("max", [low, apply("min", rest, extents)], extents)
+            return apply("min", [high, inner], extents)
     made = Apply(function, tuple(kept), len(extents))
     return Expr((Term(ONE, (), (made,)),))
 
@@ -236,26 +241,6 @@ def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
     if not new:
         return arg
     return Expr((Term(ONE, (), (Reduce(kind, new, arg, first),)),))
-
-
-def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
-    """Flatten nested max (min), count each operand once, and ignore the order."""
-    found: dict[str, Expr] = {}
-    for arg in args:
-        inner = single_factor(arg)
-        nested = isinstance(inner, Apply) and inner.function == function
-        for part in inner.args if nested and isinstance(inner, Apply) else (arg,):
-            found[part.token] = part
-    return [found[name] for name in sorted(found)]
-
-
-def single_factor(expr: Expr) -> Factor | None:
-    """The single factor of an expression, if it has just one."""
-    if len(expr.terms) != 1:
-        return None
-    term = expr.terms[0]
-    alone = term.coefficient == 1 and not term.sums and len(term.factors) == 1
-    return term.factors[0] if alone else None
 
 
 def products(expr: Expr) -> list[Product]:

@@ -6,10 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
-from ...dialects.types import element_of, is_float
+from ...dialects.types import element_of, is_float, is_half
 from . import witness
 from .climbing import Climber, climb
 from .constant_alignment import Tied
@@ -17,11 +19,14 @@ from .evaluator import Evaluator, TooLargeError, dependency_order
 from .matcher import Matcher
 from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
+from .roundings import numbers
 from .verdict import Difference
 from .witness import FoundDifference
 
 # Coarsely rounded float types, by their printed names.
 _NARROW = {"f16": "float16", "bf16": "bfloat16"}
+# Weights of up to so many numbers give scales of inputs, the largest few of those below a limit.
+_FEW, _MOST_FAR, _FAR, _FAR_HALF = 4096, 3, 2.0**60, 2.0**12
 # For each output its source in both programs.
 Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
 
@@ -42,7 +47,7 @@ def by_witness(
     """
     if not any(wanted):
         return None
-    scales = _scales(pairs)
+    scales = _scales(pairs, program_pair)
     begun = time.monotonic()
     for k in range(witness.MAX_DRAWS):
         started = time.monotonic()
@@ -88,11 +93,26 @@ def by_climbing(
     return None
 
 
-def _scales(pairs: Pairs) -> Sequence[float]:
-    """Scales of inputs on which float64 is reliable: no large ones if values may overflow."""
+def _scales(pairs: Pairs, program_pair: witness.ProgramPair) -> Sequence[float]:
+    """Scales of inputs on which float64 is reliable: no large ones if values may overflow.
+
+    A clip at 10,000 shows on inputs beyond it, so numbers of the programs are scales as well.
+    """
     used = {f for pair in pairs for source in pair for f in functions_of(source)}
     steep = used & witness.STEEP or any(f.startswith("raw.") for f in used)
-    return [s for s in witness.SCALES if s <= 1.0] if steep else witness.SCALES
+    if steep:
+        return [s for s in witness.SCALES if s <= 1.0]
+    inputs = program_pair.a.inputs.values()
+    farthest = _FAR_HALF if any(is_half(t.element_type) for t in inputs) else _FAR
+    far = {
+        2.0 * float(size)
+        for program in (program_pair.a, program_pair.b)
+        for array in numbers(program, True)
+        if 0 < array.size <= _FEW
+        and array.dtype.kind not in "iub"
+        and max(witness.SCALES) < (size := np.abs(array.astype(np.float64)).max()) < farthest
+    }
+    return [*witness.SCALES, *sorted(far)[-_MOST_FAR:]]
 
 
 def depends_on(source: Source, identities: frozenset[str]) -> bool:

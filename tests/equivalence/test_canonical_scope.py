@@ -341,3 +341,28 @@ def test_another_number_outside_is_a_choice_by_guards() -> None:
     assert sorted(t.coefficient for t in made.terms if not t.factors) == [2]
     (kept,) = read(source, [i - 1], (5,), float("-inf")).terms[0].factors
     assert isinstance(kept, CanonicalRead) and kept.outside == float("-inf")
+
+
+def test_clips_have_one_form_and_it_is_what_they_compute() -> None:
+    """Of chains of up to three max and min with numbers, those that are one function, no others.
+
+    Those that are a number but for NaN are not simplified; among them forms are not compared.
+    """
+    i = tuple(iterators(1))
+    values = {"x": np.arange(-3.0, 4.0)[:, None], "y": np.arange(-3.0, 4.0)[None, :]}
+    x, y = (factor(CanonicalRead(leaf(n, (2,), f32), i, 0.0), (2,)) for n in values)
+    forms: dict[bytes, set[str]] = {}
+    steps = list(itertools.product(("max", "min"), (-1, 0, 2)))
+    chains = [c for n in range(4) for c in itertools.product(steps, repeat=n)]
+    for begin, chain in itertools.product(("x", "max", "min"), chains):
+        expr = x if begin == "x" else apply(begin, [x, y], (2,))
+        found = np.broadcast_to(values["x"], (7, 7))
+        if begin != "x":
+            found = (np.maximum if begin == "max" else np.minimum)(values["x"], values["y"])
+        for function, number in chain:
+            expr = apply(function, [constant(number), expr], (2,))
+            found = (np.maximum if function == "max" else np.minimum)(found, number)
+        forms.setdefault(found.tobytes(), set()).add(expr.token)
+    moving = {f: tokens for f, tokens in forms.items() if len(set(np.frombuffer(f))) > 1}
+    assert all(len(tokens) == 1 for tokens in moving.values())
+    assert sum(map(len, forms.values())) == len(set.union(*forms.values()))

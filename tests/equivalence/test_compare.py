@@ -434,3 +434,16 @@ def test_a_swapped_filter_is_found_and_named() -> None:
     verdict = compare(a, Program(a.module.clone(), Weights(store)))
     assert verdict.kind == "different"
     assert verdict.difference is not None and "layer2.0.conv1" in verdict.difference.inside
+
+
+@pytest.mark.parametrize("kind", ["literal", "weight"])
+@pytest.mark.parametrize("size", [1e4, 1e9])
+def test_a_clip_far_out_shows_on_inputs_beyond_it(size: float, kind: str) -> None:
+    def clipped(b: GraphBuilder, x):
+        if kind == "literal":
+            return b.min(x, full(b, size, S))
+        return b.min(x, b.weight("limit", np.full(S, size, np.float32)))
+
+    verdict = compare(built([S], clipped), built([S], lambda b, x: x))
+    assert verdict.kind == "different", verdict.text()
+    assert verdict.difference is not None and verdict.difference.scale > size
