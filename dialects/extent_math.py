@@ -256,6 +256,8 @@ def solved(expr: Expression, number: int, sizes: dict[str, int]) -> bool:
         return value_at(expr, sizes) == number
     expr = expr.subs({symbol(name): n for name, n in sizes.items()})
     unknown: list[Any] = list(expr.free_symbols)
+    if not unknown:  # what is left does not matter: 0 times a symbol
+        return value_at(expr, sizes) == number
     if len(unknown) > 1:
         return True
     found = [n for n in sympy.solve(expr - number, unknown[0]) if n.is_Integer and n >= 0]

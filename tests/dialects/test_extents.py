@@ -12,7 +12,7 @@ import pytest
 import sympy
 
 from isoform.dialects.errors import UndecidedExtent, UserError
-from isoform.dialects.extent_math import FloorDivision, bounds_of, symbol, value_at
+from isoform.dialects.extent_math import FloorDivision, bounds_of, solved, symbol, value_at
 from isoform.dialects.extent_text import extent_text, is_name, read_extent, read_guard
 from isoform.dialects.extents import Extent, ShapeEnv, at_sizes, guard_text
 
@@ -247,3 +247,12 @@ def test_an_extent_has_no_hash() -> None:
         hash(ShapeEnv({"n": 1}).dim("n"))
     assert not isinstance(ShapeEnv().dim("n"), int)
     assert isinstance(ShapeEnv().dim("n"), Extent)
+
+
+def test_what_a_symbol_does_not_change_is_solved() -> None:
+    """0 times a symbol is 0, and says nothing of the symbol; verify met it in a T5's guards."""
+    product = symbol("a") * symbol("b")
+    sizes = {"a": 0}
+    assert solved(product, 0, sizes) and sizes == {"a": 0}
+    assert not solved(product, 1, sizes)
+    assert solved(product, 6, sizes := {"a": 2}) and sizes == {"a": 2, "b": 3}
