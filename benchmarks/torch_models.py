@@ -2,8 +2,8 @@
 
 Each model has random weights, is in evaluation mode, and runs in a process of its own: eager,
 inductor (weights frozen) and isoform in turn, on one thread by the thread's clock, on more by the
-wall clock. A line of JSON is written for each; models that the file has are not run again, and
-`--table` prints the lines as a table.
+wall clock and in blocks of calls. A line of JSON is written for each; models that the file has are
+not run again, and `--table` prints the lines as a table.
 
     python benchmarks/torch_models.py --out models.jsonl [NAME ...]
     python benchmarks/torch_models.py --out models.jsonl --threads 2 [NAME ...]
@@ -30,7 +30,9 @@ from typing import Any
 from torch_cases import CASES
 
 sys.path.pop(0)  # this folder's names are others' (`kernels`)
-NEAR = 1e-5  # relative to the greatest magnitude of a result
+# Threads of torch's pool spin for milliseconds after a call and take a core from what comes next:
+# on several threads, so many calls of one kind follow each other, after two that do not count.
+BLOCK = 8
 
 
 def measure(name: str, seconds: float, threads: int) -> dict[str, Any]:
@@ -59,7 +61,7 @@ def measure(name: str, seconds: float, threads: int) -> dict[str, Any]:
         if inductor is not None:
             runs["inductor"] = inductor
         clock = time.thread_time if threads == 1 else time.perf_counter
-        times = _interleaved(runs, seconds, clock) if seconds else {}
+        times = _interleaved(runs, seconds, clock, 1 if threads == 1 else BLOCK) if seconds else {}
     apart = max((_apart(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
     return {
         "model": name, "threads": threads, "load": os.getloadavg()[0],
@@ -71,18 +73,20 @@ def measure(name: str, seconds: float, threads: int) -> dict[str, Any]:
 
 
 def _interleaved(
-    runs: Mapping[str, Callable[[], Any]], seconds: float, clock: Callable[[], float]
+    runs: Mapping[str, Callable[[], Any]], seconds: float, clock: Callable[[], float], block: int
 ) -> dict[str, list[float]]:
-    """Seconds for each run, in turn; by the thread's clock, other work does not count."""
+    """Seconds of calls, in turn or in blocks; by the thread's clock, other work does not count."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for run in (*runs.values(), *runs.values()):
         run()
     end = clock() + seconds
     while clock() < end or len(times["eager"]) < 5:
         for name, run in runs.items():
-            started = clock()
-            run()
-            times[name].append(clock() - started)
+            for k in range(block if block == 1 else block + 2):
+                started = clock()
+                run()
+                if block == 1 or k >= 2:
+                    times[name].append(clock() - started)
     return times
 
 
