@@ -15,7 +15,8 @@ from isoform.compiler.frontends.program_file import module_text
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.files import write_whole
 from isoform.dialects.types import shape_of
-from support.more_search_programs import scalar
+from support.more_search_programs import along, scalar
+from support.search_program_kinds import part
 from support.search_programs import ORIGINALS, Build, conv, weight
 
 
@@ -105,11 +106,25 @@ def pyramid(b: GraphBuilder) -> None:
     b.output("y", b.add(y, conv(b, z, weight(b, "v", 64, 48, 1, 1), weight(b, "d", 64))))
 
 
+def rolled_columns(b: GraphBuilder) -> None:
+    """Columns that changed places before a product."""
+    x = b.input("x", (64, 96))
+    parts = [part(b, x, 1, 32, 64), part(b, x, 1, 0, 32)]
+    b.output("y", b.matmul(b.concat(*parts, axis=1), weight(b, "w", 96, 80)))
+
+
+def scaled_mean(b: GraphBuilder) -> None:
+    """The means of images whose channels are scaled."""
+    x = b.mul(b.input("x", (4, 64, 28, 28)), along(b, "s", (4, 64, 28, 28), 1))
+    y = b.reduce_mean(x, axes=[2, 3], keep_dims=False)
+    b.output("y", b.matmul(y, weight(b, "w", 64, 32)))
+
+
 COPIES: dict[str, Build] = {
     build.__name__: build
     for build in (
         *(hard_swish1d, two_pointwise, columns_are_tokens, repeated_channels, tiled_columns),
-        *(tiled_heads, context, context1d, pyramid),
+        *(tiled_heads, context, context1d, pyramid, rolled_columns, scaled_mean),
     )
 }
 
