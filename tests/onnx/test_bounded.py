@@ -91,6 +91,17 @@ def test_no_boxes_or_classes_give_no_rows(boxes: int, classes: int) -> None:
     assert found.tolist() == [[0, c, k] for c in range(classes) for k in range(boxes)]
 
 
+def test_unique_holds_one_nan_after_all_numbers() -> None:
+    # docs/onnx-disagreements.md: onnxruntime drops it
+    text = """g (float[2, 4] x) => (float[n] y, int64[n] f, int64[8] i, int64[n] c)
+    { y, f, i, c = Unique (x) }"""
+    session = isoform.compile(import_onnx(parsed(text)), threads=1, effort="quick")
+    x = np.array([[np.nan, 1, 0, np.nan], [np.inf, 1, -np.inf, 0]], np.float32)
+    wanted = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for got, want in zip(session(x=x).values(), wanted, strict=True):
+        np.testing.assert_array_equal(got, want.ravel())
+
+
 @pytest.mark.parametrize("shape", [[0], [0, 3]])
 def test_nothing_of_nothing_is_gathered(shape: list[int]) -> None:
     text = f"g (float{shape} x, int64[0, 2] i) => (float[a, b] y) {{ y = Gather(x, i) }}"

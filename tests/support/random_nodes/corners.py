@@ -12,7 +12,7 @@ from support.random_nodes.draw import Draw, Generator, Sample
 
 # What all orders of comparison agree on; what NaN is among other numbers is left open where values
 # are sorted.
-_ORDERED = {"TopK", "ArgMax", "ArgMin", "ScatterElements", "ScatterND"}
+_ORDERED = {"TopK", "ArgMax", "ArgMin", "ScatterElements", "ScatterND", "Unique"}
 # docs/onnx-disagreements.md: a window of nothing but -inf.
 _ABOVE = {"MaxPool", "MaxRoiPool"}
 # Sums of infinities are a number in one order of adding and NaN in another; positions and what a
