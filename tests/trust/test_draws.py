@@ -11,6 +11,7 @@ from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
 from isoform.compiler.reports import check_certificate as checking
+from isoform.compiler.reports import comparison
 from isoform.compiler.reports.certificate import body_hash
 from isoform.compiler.reports.check_certificate import check_certificate, recheck
 from isoform.dialects.builder import GraphBuilder
@@ -102,7 +103,7 @@ def test_neither_seed_nor_limit_of_a_certificate_is_believed(
         given.append((seed, budget))
         return compare(*programs, seed=seed, budget=budget)
 
-    monkeypatch.setattr(checking, "compare", noting)
+    monkeypatch.setattr(comparison, "compare", noting)
     document = json.loads(forged(certified, verdict__seed=99, seed=99).read_text())
     for seconds in (0.001, 1e6):
         document["made"]["seconds"] = seconds
@@ -178,7 +179,7 @@ def test_a_certificate_of_programs_in_memory_draws_anew(monkeypatch: pytest.Monk
     program = network()
     better = api.optimize(program, target="h100")
     document = better.certificate
-    monkeypatch.setattr(checking, "compare", noting)
+    monkeypatch.setattr(comparison, "compare", noting)
     for _ in range(2):
         check_certificate(document, program, better)
     assert given[0] != given[1]
