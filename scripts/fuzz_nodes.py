@@ -3,10 +3,14 @@
 python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl          every op, in turns
 python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl TopK     one op
 python scripts/fuzz_nodes.py --log nodes.jsonl --table               what the log says, by op
+python scripts/fuzz_nodes.py --first 1000000 --count 1500 control-flow sizes-from-data
 
 A setting is a node of drawn attributes, shapes, dtypes and numbers (`tests/support/random_nodes`),
 with corners: NaN, infinities, ties, dims of no elements. Setting K of an op is one node for ever;
 settings that the log has are not run again. Exit status 1 if anything differs or crashed.
+The last two names are no ops but whole models of If, Loop and Scan; the second have values whose
+size data decide, too. The reference runs them, every fourth is compiled instead, and in half of
+them loops of known counts stay loops.
 
 Verdicts: agrees; no kernel (onnxruntime refuses); refused (one line of ours); differs; crash; hang.
 """
@@ -18,12 +22,15 @@ import gc
 import importlib
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from isoform.dialects.executor import LocalExecutor, LostError
+from isoform.lowering.onnx_to_graph import regions
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = (
@@ -33,6 +40,7 @@ FAMILIES = (
 # In families of other ops, too: what is run here.
 BESIDE = ("Gather", "GatherElements", "GatherND", "OneHot")
 BAD = ("differs", "crash", "hang")
+MODELS = {"control-flow": False, "sizes-from-data": True}
 CHUNK = 100  # settings that one task runs; those of one opset are compiled as one model
 Task = tuple[str, int, int]
 Row = dict[str, Any]
@@ -57,6 +65,8 @@ def work(task: Task) -> list[Row]:
     """The verdicts on settings of one op, in a process of the executor."""
     op, first, count = task
     gc.set_threshold(100_000, 20, 20)  # IR makes many objects and little garbage
+    if op in MODELS:
+        return [model_row(op, k) for k in range(first, first + count)]
     draw = generators()[op]
     corners, draws, judge = (
         importlib.import_module(f"support.random_nodes.{name}")
@@ -73,6 +83,20 @@ def work(task: Task) -> list[Row]:
     return rows
 
 
+def model_row(kind: str, k: int) -> Row:
+    """The verdict on model K of a kind."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    control, judge = (
+        importlib.import_module(f"support.random_nodes.{name}") for name in ("control", "judge")
+    )
+    began = time.process_time()
+    with patch.object(regions, "UNROLLED", 1 if k % 8 >= 4 else regions.UNROLLED):
+        found = judge.model_verdict(*control.random_model(k, MODELS[kind]), compiled=k % 4 == 0)
+    verdict, _, detail = found.partition(": ")
+    seconds = round(time.process_time() - began, 3)
+    return {"op": kind, "k": k, "verdict": verdict, "detail": detail[:900], "cpu_s": seconds}
+
+
 def read_log(path: Path) -> dict[tuple[str, int], Row]:
     """Rows by op and setting; a line that was cut short is left out."""
     rows: dict[tuple[str, int], Row] = {}
@@ -85,11 +109,13 @@ def read_log(path: Path) -> dict[tuple[str, int], Row]:
     return rows
 
 
-def tasks(ops: Sequence[str], count: int, rows: Mapping[tuple[str, int], Row]) -> list[Task]:
+def tasks(
+    ops: Sequence[str], count: int, rows: Mapping[tuple[str, int], Row], start: int = 0
+) -> list[Task]:
     """What is left: chunks of all ops in turns."""
     found: list[Task] = []
-    for first in range(0, count, CHUNK):
-        chunk = range(first, min(first + CHUNK, count))
+    for first in range(start, start + count, CHUNK):
+        chunk = range(first, min(first + CHUNK, start + count))
         for op in ops:
             if any((op, k) not in rows for k in chunk):
                 found.append((op, first, len(chunk)))
@@ -116,6 +142,7 @@ def main() -> int:
     """Run as the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description="Random settings of nodes.")
     parser.add_argument("--count", type=int, default=2000, help="settings of each op")
+    parser.add_argument("--first", type=int, default=0, help="the first setting")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=3000.0, help="seconds for 100 settings")
     parser.add_argument("--log", type=Path, default=Path("nodes.jsonl"))
@@ -126,12 +153,12 @@ def main() -> int:
     if asked.table:
         print(table(rows))
         return 0
-    known = generators()
+    known = [*generators(), *MODELS]
     unknown = [op for op in asked.ops if op not in known]
     if unknown:
         print(f"no generator for {', '.join(unknown)}; there are {', '.join(known)}")
         return 1
-    left = tasks(asked.ops or list(known), asked.count, rows)
+    left = tasks(asked.ops or known, asked.count, rows, asked.first)
     with asked.log.open("a") as log:
 
         def tell(number: int, found: list[Row]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 from support.agreement import opaque_ops
 from support.random_nodes.control import boolean, random_model, scalar, vector
-from support.random_nodes.judge import difference, run_plain
+from support.random_nodes.judge import difference, run_plain, wrong
 
 import isoform
 from isoform.compiler.frontends.program_file import read_program, save_mlir
@@ -24,20 +24,6 @@ from isoform.lowering.onnx_to_graph.loading import load_model
 from isoform.lowering.onnx_to_graph.values import NotConstant
 
 X = np.array([0.5, 1.0, 2.0, -1.0], np.float32)
-
-
-def wrong(model: onnx.ModelProto, feeds: dict[str, Any], compiled: bool = False) -> str:
-    """How the imported model differs from onnxruntime, empty where it does not."""
-    program = import_onnx(model)
-    given = {k: v for k, v in feeds.items() if k in program.inputs}
-    wanted = run_plain(model, feeds)
-    if compiled:
-        found = isoform.compile(program, threads=1, effort="quick")(**given)
-    else:
-        found = program.cut(reference.run(program, given))
-    way = "compiled" if compiled else "reference"
-    faults = [difference(np.asarray(found[k]), wanted[k], 1e-4, way) for k in wanted]
-    return "; ".join(filter(None, faults))
 
 
 def model(text: str) -> onnx.ModelProto:

@@ -208,6 +208,37 @@ def verdicts(samples: Sequence[Sample]) -> list[str]:
     return found
 
 
+def wrong(model: onnx.ModelProto, feeds: Arrays, compiled: bool = False) -> str:
+    """How the imported model differs from onnxruntime, empty where it does not."""
+    import isoform
+
+    program = import_onnx(model)
+    given = {k: v for k, v in feeds.items() if k in program.inputs}
+    wanted = run_plain(model, feeds)
+    if compiled:
+        found = isoform.compile(program, threads=1, effort="quick")(**given)
+    else:
+        found = program.cut(reference.run(program, given))
+    way = "compiled" if compiled else "reference"
+    faults = [difference(np.asarray(found[k]), wanted[k], 1e-4, way) for k in wanted]
+    return "; ".join(filter(None, faults))
+
+
+def model_verdict(model: onnx.ModelProto, feeds: Arrays, compiled: bool) -> str:
+    """ "agrees", "no kernel: ...", "refused: ...", "differs: ..." or "crash: ..."."""
+    try:
+        run_plain(model, feeds)
+    except Exception as error:  # noqa: BLE001 - every kind of refusal has its own class there
+        return f"no kernel: {str(error)[:200]}"
+    try:
+        found = wrong(model, feeds, compiled)
+    except UserError as error:
+        return f"refused: {error}"
+    except Exception as error:  # noqa: BLE001 - a crash is what is looked for
+        return f"crash: {type(error).__name__}: {error}"
+    return f"differs: {found}" if found else "agrees"
+
+
 WAYS: dict[str, Callable[[Sample], Arrays]] = {
     "evaluator": by_evaluator,
     "reference": by_reference,
@@ -271,4 +302,4 @@ def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> 
     return f"{int((~near).sum())} of {near.size}: {g[position]}, wanted {w[position]}"
 
 
-__all__ = ["WAYS", "NoKernel", "by_onnxruntime", "run_plain", "verdict", "verdicts"]
+__all__ = ["WAYS", "NoKernel", "by_onnxruntime", "run_plain", "verdict", "verdicts", "wrong"]
