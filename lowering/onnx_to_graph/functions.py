@@ -10,8 +10,9 @@ from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError, did_you_mean
 from .fused import DOMAIN as FUSED
-from .loading import OLDEST, domain_of, in_order, needed, opsets_of
+from .loading import domain_of, in_order, needed, opsets_of
 from .node import OnnxNode
+from .old_opsets import OLDEST
 from .subgraphs import CallContext, Env, Importing
 from .tensor_data import number_of_element, type_name, type_proto
 from .values import OnnxValue

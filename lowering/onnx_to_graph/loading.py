@@ -16,10 +16,8 @@ from ...dialects.files import cannot, read_whole
 from ...dialects.opaque import reads
 from .inline_weights import LEAST_FILE, parse_without_data
 from .node import describe
+from .old_opsets import as_opset_6
 from .sparse import without_sparse
-
-# Ops of older opsets are read if they still have the meaning that they have in this one.
-OLDEST = 6
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
     """Parse and check a model.
 
     Raises:
-        UserError: the file is missing, truncated or not an ONNX model; its opset is too old or new;
-            a sparse tensor is broken.
+        UserError: the file is missing, truncated or not an ONNX model; its opset is too new; an
+            op of an old one has no form in newer ones; a sparse tensor is broken.
     """
     if isinstance(model, onnx.ModelProto):
         found = OnnxModel(model, None, model.graph.name or "model")
@@ -48,7 +46,7 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
         path = Path(model)
         found = OnnxModel(_parse(path), path.resolve().parent, str(path))
     _check(found)
-    return replace(found, proto=without_sparse(found.proto, found.folder))
+    return replace(found, proto=as_opset_6(without_sparse(found.proto, found.folder)))
 
 
 def _parse(path: Path) -> onnx.ModelProto:

@@ -88,8 +88,13 @@ def test_an_opset_of_the_future() -> None:
 
 
 def test_an_opset_of_the_past() -> None:
-    text = "g (float[2] x) => (float[2] y) { y = Reshape(x) }"
-    assert "too old" in refusal(model(text, 3))
+    text = "g (float[2] x, int64 n, int64 k) => (float[n] y) { y = Tile(x, n, k) }"
+    assert "opset 6 or newer" in refusal(model(text, 3))
+    assert "'shape' is missing" in refusal(
+        model("g (float[2] x) => (float[2] y) { y = Reshape(x) }", 3)
+    )
+    text = 'g (float[2] x) => (float[2] y) { y = Cast<to = "REAL">(x) }'
+    assert "names no element type" in refusal(model(text, 3))
 
 
 def test_an_op_of_an_old_opset_that_has_not_changed_since() -> None:
