@@ -174,6 +174,7 @@ def compile(
     strict_nan: bool = False,
     exact_sizes: bool = False,
     caches_in_place: bool = False,
+    up_to: Mapping[str, int] | None = None,
 ) -> Session:
     """Make a program ready to run. Code compiled before comes from the cache folder.
 
@@ -193,13 +194,16 @@ def compile(
         caches_in_place: an output that is an input with more rows behind it, as a decoder's cache,
             is a read-only part of a larger array. Given to a later call, it is not copied: new rows
             are put behind it in the same memory. For the cpu target.
+        up_to: the largest size of each symbolic dim. What serves all sizes up to these is compiled
+            now: one program, and one more where a node broadcasts a dim of size 1.
 
     Returns:
         A session. Of a program with symbolic dims it compiles when it meets new sizes, and keeps
         the last programs (`compiler.targets.dynamic_session`).
 
     Raises:
-        UserError: the target cannot run here, weights are missing, an option is wrong.
+        UserError: the target cannot run here, weights are missing, an option is wrong; no one
+            program serves all sizes up to `up_to`.
     """
     _require_program(program)
     if not program.is_dynamic and symbols_of(program.main):
@@ -212,8 +216,14 @@ def compile(
         more = (threads, effort, tolerance, cost_file, fast_math, strict_nan)
         if caches_in_place and target != "cpu":
             raise UserError("caches are held in place on the cpu alone", where=f"target '{target}'")
-        sizes = exact_sizes, caches_in_place
+        if exact_sizes and up_to is not None:
+            raise UserError("up_to asks for one program, exact_sizes for one of each size")
+        sizes = exact_sizes, caches_in_place, up_to
         return DynamicSession(program, lambda one: compile(one, target, *more), *sizes)
+    if up_to:
+        from ..dialects.specialize import check_names
+
+        check_names([], up_to)
     if target != "cpu":
         return Session(program, _other_runner(program, target))
     from .targets.cpu import compile_cpu

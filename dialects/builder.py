@@ -24,7 +24,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from .builder_ops import CLASSES, GraphOps
-from .dims import broadcast_shapes, same_dims
+from .dims import broadcast_shapes, surely_same
 from .errors import UserError, did_you_mean
 from .graph import ConstantOp, WeightOp
 from .program import Program, location, name_value, named
@@ -132,7 +132,7 @@ class GraphBuilder(GraphOps):
 
     def expand(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Broadcast as numpy does: align shapes at the right. No op where nothing changes."""
-        if same_dims(shape_of(x), shape):
+        if surely_same(shape_of(x), shape):
             return x
         lead = len(shape) - len(shape_of(x))
         dims = list(range(lead, len(shape)))

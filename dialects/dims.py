@@ -41,6 +41,20 @@ def same_dims(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))
 
 
+def surely_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are known to be one: what is not decided is no guard on a symbol.
+
+    For ops that change nothing where they are one: such an op is right, too.
+    """
+    return len(a) == len(b) and all(_is_surely(m, n) for m, n in zip(a, b, strict=True))
+
+
+def _is_surely(m: Any, n: Any) -> bool:
+    if isinstance(m, int):
+        m, n = n, m
+    return m == n if isinstance(m, int) else m.is_surely(n)
+
+
 def broadcasts(n: Any, wanted: Any) -> bool:
     """Whether an extent is repeated to another. A number 1 does without asking of symbols."""
     return (isinstance(n, int) and n == 1) or n == wanted or n == 1

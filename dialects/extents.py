@@ -12,7 +12,7 @@ Source: PyTorch's ShapeEnv and SymInt (torch/fx/experimental/symbolic_shapes.py)
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -246,6 +246,10 @@ class Extent:
     def __rtruediv__(self, other: Any) -> float:
         return other / int(self)
 
+    def is_surely(self, other: Any) -> bool:
+        """Whether it equals another by what is known; never notes a guard."""
+        return self.env.follows(make_guard(self.expr - _expr(other), "=="))
+
     def __eq__(self, other: object) -> bool:
         if _is_whole(other):
             return self.env.decide(self.expr - _expr(other), "==")
@@ -310,6 +314,12 @@ def _is_whole(value: object) -> bool:
 
 def _expr(value: Any) -> Expression:
     return value.expr if isinstance(value, Extent) else sympy.Integer(int(value))
+
+
+def names_in(shapes: Iterable[Dims]) -> list[str]:
+    """The names of the symbols in dims, sorted."""
+    exprs = (d.expr for dims in shapes for d in dims if isinstance(d, Extent))
+    return sorted({s.name for expr in exprs for s in expr.free_symbols})
 
 
 def at_sizes(values: Sequence[int | Extent], sizes: Sizes) -> tuple[int, ...]:

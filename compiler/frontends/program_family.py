@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ...dialects.errors import UserError, one_line
 from ...dialects.extent_math import Sizes
-from ...dialects.extents import Dims, Extent, at_sizes
+from ...dialects.extents import Dims, at_sizes, names_in
 from ...dialects.program import Program
 from ...dialects.specialize import check_names, specialize
 from ...lowering.onnx_to_graph.dynamic_program import DynamicProgram
@@ -44,13 +44,13 @@ def symbolic_at(program: Program, sizes: Sequence[Sizes]) -> Program:
         raise UserError("it has no symbolic dims", where=program.source, hint="leave --sizes out")
     dims = program.symbolic_dims()
     for each in sizes:
-        check_names(sorted({n for shape in dims.values() for n in _symbols(shape)}), each)
+        check_names(names_in(dims.values()), each)
     return _at(program, dims, sizes[0]).symbolic
 
 
 def _of_onnx(program: DynamicProgram) -> ProgramFamily:
     dims = program.symbolic_dims()
-    names = sorted({name for shape in dims.values() for name in _symbols(shape)})
+    names = names_in(dims.values())
     problem = ""
     for examples in _EXAMPLES:
         if len(names) > len(examples):
@@ -82,12 +82,6 @@ def _bound(symbolic: Program, sizes: Sizes) -> Program:
     program.weights = program.weights.apart()
     specialize(program.module, sizes, program.weights, literal=0)
     return program
-
-
-def _symbols(shape: Dims) -> Iterator[str]:
-    for dim in shape:
-        if isinstance(dim, Extent):
-            yield from (s.name for s in dim.expr.free_symbols)
 
 
 def _shapes(dims: Mapping[str, Dims], sizes: Sizes) -> dict[str, tuple[int, ...]]:

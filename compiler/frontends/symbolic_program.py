@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ...dialects.errors import UnboundDims, UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env, symbols_of
 from ...dialects.specialize import sizes_of_shapes, specialize
-from ...dialects.types import Array
+from ...dialects.types import Array, shape_of
 from ..targets.value_info import ValueInfo
+
+if TYPE_CHECKING:
+    from ...dialects.extents import Dims
 
 Step = Callable[[Program], Program]
 Shapes = Mapping[str, Sequence[int]]
@@ -99,6 +102,13 @@ class SymbolicProgram(Program):
         program.weights = program.weights.apart()
         specialize(program.module, sizes, program.weights)
         return self.finished(program)
+
+    def symbolic_dims(self) -> dict[str, Dims]:
+        """The dims of each input."""
+        main = self.symbolic.main
+        args = zip(self.symbolic.input_names, main.body.block.args, strict=True)
+        with shape_env(main).active():
+            return {name: shape_of(arg) for name, arg in args}
 
     def with_symbols(self, examples: Shapes) -> Program | None:
         """The program as read: it is for all shapes."""

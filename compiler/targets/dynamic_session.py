@@ -57,12 +57,16 @@ class DynamicSession(Session):
         compile_one: Callable[[Program], Session],
         exact_sizes: bool = False,
         caches_in_place: bool = False,
+        up_to: Mapping[str, int] | None = None,
     ) -> None:
-        """Compile nothing yet.
+        """Compile nothing yet, but for bounds.
 
         Args:
             exact_sizes: compile each new size by itself.
-            caches_in_place: as in `isoform.compile`.
+            caches_in_place, up_to: as in `isoform.compile`.
+
+        Raises:
+            UserError: no one program serves all sizes up to the bounds.
         """
         if isinstance(program, DynamicProgram):
             self.inputs, self.outputs = _inputs(program), _outputs(program)
@@ -74,10 +78,13 @@ class DynamicSession(Session):
         self._compile = compile_one
         self._sessions: OrderedDict[Hashable, Session] = OrderedDict()
         self._padded = (
-            None if exact_sizes else PaddedSessions(program, compile_one, caches_in_place)
+            None if exact_sizes else PaddedSessions(program, compile_one, caches_in_place, up_to)
         )
         self._lock = threading.Lock()
         self._closed = False
+        if self._padded is not None and up_to is not None:
+            for shapes in self._padded.prepare():
+                self._session({i.name: np.empty(shapes[i.name], i.dtype) for i in self.inputs})
 
     @property
     def programs(self) -> int:

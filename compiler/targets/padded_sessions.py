@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Protocol, TypeVar, runtime_checkable
 
 from ...dialects.errors import UserError, one_line, say
+from ...dialects.extents import Dims, at_sizes, names_in
 from ...dialects.program import Program
+from ...dialects.specialize import check_names
 from ...dialects.types import Array
 from ...passes.bounding.bound_dims import bound
 from ...passes.bounding.bounds import SizeBounds
@@ -37,6 +40,10 @@ class HasSymbols(Protocol):
 
     def finished(self, program: Program) -> Program:
         """What is compiled, of a program made of such a form."""
+        ...
+
+    def symbolic_dims(self) -> Mapping[str, Dims]:
+        """The dims of each input, with the symbols' names."""
         ...
 
 
@@ -71,17 +78,22 @@ class PaddedSessions:
 
     Args:
         grow: put rows behind those of a result in place where it is given to a later call.
+        up_to: bounds of symbols that the user gave; sizes beyond get bounds as without.
 
     Attributes:
         sessions: by the program with symbols, its fixed sizes and its bounds.
     """
 
     def __init__(
-        self, program: Program, compile_one: Callable[[Program], Session], grow: bool = False
+        self,
+        program: Program,
+        compile_one: Callable[[Program], Session],
+        grow: bool = False,
+        up_to: Sizes | None = None,
     ) -> None:
         self.sessions: OrderedDict[Hashable, PaddedSession] = OrderedDict()
         self._program = program if isinstance(program, HasSymbols) else None
-        self._compile, self._grow = compile_one, grow
+        self._compile, self._grow, self._up_to = compile_one, grow, dict(up_to or {})
         # The sizes that each symbol has had: one that had two changes from call to call.
         self._met: dict[str, set[int]] = {}
         self._routes: OrderedDict[Hashable, Route | None] = OrderedDict()
@@ -89,6 +101,34 @@ class PaddedSessions:
         self._bounding: dict[int, SizeBounds] = {}
         # Of each shape, the work done for padding so far and that of a call.
         self._waste: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    def prepare(self) -> list[Shapes]:
+        """Compile the program for the bounds that the user gave.
+
+        Returns:
+            The inputs' shapes where some symbols are 1 and others their bound: a node that may
+            broadcast has other guards there, so other programs may serve them.
+
+        Raises:
+            UserError: a symbol has no bound, or no program serves all sizes up to them.
+        """
+        dims = {} if self._program is None else self._program.symbolic_dims()
+        check_names(names_in(dims.values()), self._up_to)
+        for name, n in self._up_to.items():
+            if type(n) is not int or n < 1:
+                raise UserError(f"up_to['{name}']", expected="a number of 1 or more", found=repr(n))
+        problem = "its shapes depend on data, or its guards do not hold at these sizes"
+        route = self._route({name: at_sizes(d, self._up_to) for name, d in dims.items()})
+        try:
+            if route is not None:
+                self._session(route)
+                corners = product(*(dict.fromkeys((n, 1)) for n in self._up_to.values()))
+                sizes = [dict(zip(self._up_to, corner, strict=True)) for corner in corners]
+                return [{name: at_sizes(d, at) for name, d in dims.items()} for at in sizes]
+        except NotBounded as error:
+            problem = one_line(str(error))
+        hint = "leave up_to out: each size is then compiled when it comes"
+        raise UserError("no one program serves all sizes", found=problem, hint=hint)
 
     def session_for(self, arrays: Mapping[str, Array]) -> PaddedSession | None:
         """The session of a bounded program; None if these shapes get a program of their own."""
@@ -99,15 +139,19 @@ class PaddedSessions:
         route = self._routes[key]
         if route is None or self._program is None or self._is_hot(key, route, shapes):
             return None
+        try:
+            return self._session(route)
+        except NotBounded as error:
+            say(f"each size is compiled by itself ({one_line(str(error))})")
+            self._program = None
+            return None
+
+    def _session(self, route: Route) -> PaddedSession:
+        """The session of a route's program, compiled if it is new. Raises NotBounded."""
         found = self.sessions.get(route.key)
         if found is None:
-            try:
-                program = self._program.finished(route.program())
-            except NotBounded as error:
-                say(f"each size is compiled by itself ({one_line(str(error))})")
-                self._program = None
-                return None
-            session = self._compile(program)
+            assert self._program is not None
+            session = self._compile(self._program.finished(route.program()))
             found = PaddedSession(session, route.symbolic, route.bounds, route.fixed)
         keep(self.sessions, route.key, found)
         keep(self._made, route.key, route)
@@ -118,7 +162,8 @@ class PaddedSessions:
 
         By modelled work: equal calls have equal programs.
         """
-        if route.grow:  # a cache that is copied to a program of its own size costs more
+        # A cache that is copied to a program of its own size costs more.
+        if route.grow or self._is_within(route.bounds):
             return False
         if key not in self._waste:
             bounding = self._bounding[id(route.symbolic)]
@@ -130,6 +175,10 @@ class PaddedSessions:
             return True
         self._waste[key] = spent + waste, waste
         return False
+
+    def _is_within(self, sizes: Sizes) -> bool:
+        """Whether the user gave bounds, and they hold these sizes."""
+        return bool(self._up_to) and all(n <= self._up_to.get(s, n) for s, n in sizes.items())
 
     def _route(self, shapes: Shapes) -> Route | None:
         if self._program is None:
@@ -148,8 +197,14 @@ class PaddedSessions:
             self._met.setdefault(name, set()).add(n)
         if 0 in sizes.values():  # a maximum of nothing, a softmax of nothing: no padding is right
             return None
+        if not bounding.guards_hold(sizes):
+            return None
+        asked = bounding.up_to(self._up_to, sizes) if self._is_within(sizes) else {}
+        if asked:
+            fixed = {name: n for name, n in sizes.items() if name not in asked}
+            return Route(symbolic, fixed, asked, self._grow)
         changing = [name for name in sizes if len(self._met[name]) > 1]
-        if not changing or not bounding.guards_hold(sizes):
+        if not changing:
             return None
         steps = bounding.steps(sizes, changing)
         fixed = {name: n for name, n in sizes.items() if name not in steps}

@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from ...dialects.errors import UserError, one_line, say
+from ...dialects.extent_text import read_extent
+from ...dialects.extents import Dims, ShapeEnv, extent
 from ...dialects.program import Program
 from ...dialects.shape_guards import shape_env, write_guards_and_sizes
 from ...dialects.types import Array, to_numpy
@@ -89,6 +91,17 @@ class DynamicExport(Program):
         """
         program = self.exported.program(*self._typed({n: a.shape for n, a in arrays.items()}))
         return self.finished(program)
+
+    def symbolic_dims(self) -> dict[str, Dims]:
+        """The dims of each input, with torch's symbols."""
+        env = ShapeEnv()
+        return {
+            info.name: tuple(
+                d if isinstance(d, int) else extent(read_extent(str(d)), env)
+                for d in info.shape or ()
+            )
+            for info in self.value_infos()[0]
+        }
 
     def with_symbols(self, examples: Mapping[str, tuple[int, ...]]) -> Program | None:
         """The program with symbols for these shapes of inputs and others; None if there is none.

@@ -11,7 +11,7 @@ from onnx import AttributeProto
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.dims import is_symbolic, same_dims
+from ...dialects.dims import is_symbolic, surely_same
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, shape_of
 from .values import NotConstant, OnnxValue
@@ -222,7 +222,7 @@ class OnnxNode:
 
     def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
         """Reshape; no op if nothing changes."""
-        return x if same_dims(shape_of(x), shape) else self.build.reshape(x, shape=list(shape))
+        return x if surely_same(shape_of(x), shape) else self.build.reshape(x, shape=list(shape))
 
     def transpose(self, x: SSAValue, perm: Sequence[int]) -> SSAValue:
         """Transpose; no op if nothing changes."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...dialects.dims import broadcast_shapes
+from ...dialects.dims import broadcast_shapes, surely_same
 from ...dialects.errors import UserError
 from ...dialects.opaque_kernels.slices_pads_norms import slice_extent
 from ...dialects.types import shape_of, to_numpy
@@ -148,7 +148,7 @@ def sliced(
     node: OnnxNode, x: SSAValue, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
 ) -> SSAValue:
     """Slice; no op if nothing changes."""
-    if tuple(sizes) == shape_of(x) and all(
+    if surely_same(sizes, shape_of(x)) and all(
         s == 1 or n <= 1 for s, n in zip(steps, sizes, strict=True)
     ):
         return x

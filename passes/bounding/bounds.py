@@ -66,13 +66,26 @@ class SizeBounds:
         Args:
             sizes: of all symbols.
         """
-        changing = [n for n in changing if len(set(self._env.bounds(symbol(n)))) > 1]
+        changing = [n for n in changing if not self._is_fixed(n)]
         behind = {name: self._rows_behind(name, sizes, changing) for name in changing}
         steps = {name: _step(sizes[name] + more) - more for name, more in behind.items()}
         if self.guards_hold({**sizes, **steps}):
             return steps
         steps = {name: self._as_far_as_guards(name, sizes, step) for name, step in steps.items()}
         return steps if self.guards_hold({**sizes, **steps}) else {}
+
+    def up_to(self, given: Sizes, sizes: Sizes) -> dict[str, int]:
+        """Given bounds of these sizes' symbols, as far as guards let them go.
+
+        Symbols that a guard fixes are left out; nothing is left where the guards do not hold.
+        """
+        found = {n: max(given[n], sizes[n]) for n in sizes if n in given and not self._is_fixed(n)}
+        if not self.guards_hold({**sizes, **found}):
+            found = {n: self._as_far_as_guards(n, sizes, most) for n, most in found.items()}
+        return found if self.guards_hold({**sizes, **found}) else {}
+
+    def _is_fixed(self, name: str) -> bool:
+        return len(set(self._env.bounds(symbol(name)))) == 1
 
     def _as_far_as_guards(self, name: str, sizes: Sizes, step: int) -> int:
         """The end of a symbol's step, or as far before it as a guard lets it go."""

@@ -49,7 +49,11 @@ RELATIVE = 1e-9
 # These round: what they fold, or the matrices they bring, is kept in the program's own dtypes.
 ROUNDING = {"fold-batch-norm", "fold-constants", "winograd", "tune"}
 # What a random program may take: on some of them the shipped rules reach any number of e-nodes.
-LIMITED = {"graph-saturate": "graph-saturate{node-limit=1000 budget=2.0}"}
+LIMITED = {
+    "graph-saturate": "graph-saturate{node-limit=1000 budget=2.0}",
+    "algebra-derive": "algebra-derive{states=600}",
+    "algebra-mutate": "algebra-mutate{most=6}",
+}
 
 
 def by_itself() -> list[str]:

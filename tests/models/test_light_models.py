@@ -4,7 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.agreement import compare, run_onnxruntime, watch
+from support.agreement import compare, run_onnxruntime, watching
 from support.seeded import fill_constants
 
 from isoform.compiler.commands.inputs import draw_inputs
@@ -26,12 +26,13 @@ def test_a_light_model_agrees(name: str) -> None:
     are fused across them.
     """
     model = fill_constants(onnx.load(FOLDER / f"{name}.onnx"))
-    watched = watch(model, 5)
-    program = import_onnx(watched, {})
-    feeds = draw_inputs(program)
-    theirs = run_onnxruntime(watched.SerializeToString(), feeds)
+    with watching(model, 5):
+        program = import_onnx(model, {})
+        feeds = draw_inputs(program)
+        theirs = run_onnxruntime(model, feeds)
     found = compare(program, theirs, feeds, threads=1)
     assert len(found.differences) >= 6
     found.check()
-    plain = import_onnx(watch(model, 0), {})
+    with watching(model, 0):
+        plain = import_onnx(model, {})
     compare(plain, {name: theirs[name] for name in plain.output_names}, feeds).check()

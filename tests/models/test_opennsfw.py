@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.agreement import agree, watch
+from support.agreement import agree, watching
 
 
 def _model() -> onnx.ModelProto:
@@ -19,6 +19,7 @@ def _model() -> onnx.ModelProto:
 def test_a_network_with_trained_weights_agrees(intermediates: int) -> None:
     model = _model()
     shapes = {model.graph.input[0].name: (1, 224, 224, 3)}
-    found = agree(watch(model, intermediates), shapes)
+    with watching(model, intermediates):
+        found = agree(model, shapes)
     assert len(found.differences) == 2 + intermediates
     found.check()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.agreement import agree, watch
+from support.agreement import agree, watching
 from support.seeded import read_fixture
 
 from isoform.dialects.errors import UserError
@@ -54,8 +54,8 @@ def test_intermediate_tensors_of_a_tiny_bert_agree(exporter: str) -> None:
     model = _fixture("bert-tiny", exporter)
     softmax = [n.output[0] for n in model.graph.node if n.op_type == "Softmax"]
     assert softmax
-    watched = watch(model, 0)  # what the softmax reads
-    agree(watched, {"input_ids": (2, 16)}, _masked((2, 16))).check()
+    with watching(model, 0):  # what the softmax reads
+        agree(model, {"input_ids": (2, 16)}, _masked((2, 16))).check()
 
 
 @pytest.mark.parametrize(

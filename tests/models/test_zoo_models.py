@@ -49,7 +49,7 @@ FITTING = {"longformer": {"sequence": 2000, "width": 200}}
 def test_a_zoo_model_agrees_with_onnxruntime_at_its_published_size(name: str) -> None:
     program = zoo.build(name, **FITTING.get(name, {}))
     feeds = draw_inputs(program)
-    theirs = run_onnxruntime(to_model(program).SerializeToString(), feeds)
+    theirs = run_onnxruntime(to_model(program), feeds)
     compare(program, theirs, feeds).check()
 
 

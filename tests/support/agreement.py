@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
@@ -39,12 +41,19 @@ class Agreement:
         assert bad == {}
 
 
-def run_onnxruntime(model: bytes | str, feeds: Mapping[str, np.ndarray]) -> Arrays:
-    """All outputs by name."""
+def run_onnxruntime(
+    model: bytes | str | onnx.ModelProto, feeds: Mapping[str, np.ndarray]
+) -> Arrays:
+    """All outputs by name. A parsed model goes through a file: its bytes are not held as well."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 2
     options.log_severity_level = 3
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    with TemporaryDirectory() as folder:
+        if isinstance(model, onnx.ModelProto):
+            path = f"{folder}/model.onnx"
+            onnx.save(model, path)
+            model = path
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True))
 
 
@@ -83,10 +92,9 @@ def agree(
     threads: int = 2,
 ) -> Agreement:
     """Import, lower and run a model once, and run it in onnxruntime on the same inputs."""
-    data = model.SerializeToString()
     program = import_onnx(model, shapes or {})
     drawn = {**draw_inputs(program), **(feeds or {})}
-    return compare(program, run_onnxruntime(data, drawn), drawn, threads)
+    return compare(program, run_onnxruntime(model, drawn), drawn, threads)
 
 
 def compare(
@@ -109,11 +117,11 @@ def compare(
     )
 
 
-def watch(model: onnx.ModelProto, count: int = 5) -> onnx.ModelProto:
-    """A copy that also returns what its last softmax reads, and `count` intermediate tensors."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
-    graph = watched.graph
+@contextmanager
+def watching(model: onnx.ModelProto, count: int = 5) -> Generator[None]:
+    """In the block, a model also returns what its last softmax reads, and `count` more tensors."""
+    graph = model.graph
+    own = len(graph.output)
     present = {o.name for o in graph.output}
     names = [n.input[0] for n in graph.node if n.op_type == "Softmax"][-1:]
     middle = [n.output[0] for n in graph.node if n.op_type not in ("Unsqueeze", "Constant")]
@@ -121,4 +129,5 @@ def watch(model: onnx.ModelProto, count: int = 5) -> onnx.ModelProto:
     for name in dict.fromkeys(names):
         if name not in present:
             graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
-    return watched
+    yield
+    del graph.output[own:]
