@@ -129,13 +129,7 @@ def dequantize(node: OnnxNode) -> list[SSAValue]:
 
 def quantize(node: OnnxNode) -> list[SSAValue]:
     """round(x / scale) + zero, ties to even, saturated; a small float rounds itself."""
-    x, scale = node[0], node[1]
-    if precision := node.int("precision", 0):
-        element = element_of_number(precision, node.where)
-        x, scale = node.cast(x, element), node.cast(scale, element)
-    if not is_float(element_of(x)):
-        x = node.cast(x, f64)
-    scale = node.cast(scale, element_of(x))
+    x, scale = (node.cast(v, _precision(node)) for v in (node[0], node[1]))
     number = node.int("output_dtype", 0)
     target = element_of_number(number, node.where) if number else UINT8
     if node.has(2):
@@ -149,6 +143,14 @@ def quantize(node: OnnxNode) -> list[SSAValue]:
     if is_float(target):
         raise NotNative
     return [requantized(node, node.build.round(scaled), 2, target)]
+
+
+def _precision(node: OnnxNode) -> Attribute:
+    """The type of a quantiser's division: as it says, else the scale's."""
+    if number := node.int("precision", 0):
+        return element_of_number(number, node.where)
+    wide = (t for v in (node[1], node[0]) if is_float(t := element_of(v)) and not is_small_float(t))
+    return next(wide, f64)
 
 
 def requantized(node: OnnxNode, rounded: SSAValue, zero: int, target: Attribute) -> SSAValue:

@@ -66,6 +66,24 @@ def test_numbers_of_4_bits_are_inputs_and_results() -> None:
         assert np.array_equal(np.asarray(found["c"]).astype(int), [0, -2, -4, -8, -4])
 
 
+def test_the_scale_says_how_a_quantiser_divides() -> None:
+    """ONNX 23: "the type of `y_scale` determines the precision of the division"."""
+    import onnx
+
+    import isoform
+
+    text = """<ir_version: 10, opset_import: ["" : 23]>
+    g (float[400] x, float16[400] h, float s, float16 t) => (int8[400] y, int8[400] z)
+        <int8 zero = {-3}> { y = QuantizeLinear(x, t, zero) z = QuantizeLinear(h, s, zero) }"""
+    x = np.random.default_rng(7).normal(scale=30, size=400).astype(np.float32)
+    h, s, t = x.astype(np.float16), np.float32(0.3), np.float16(0.3)
+    session = isoform.compile(import_onnx(onnx.parser.parse_model(text)), threads=1, effort="quick")
+    found = session(x=x, h=h, s=np.asarray(s), t=np.asarray(t))
+    for name, quotient in (("y", h / t), ("z", h.astype(np.float32) / s)):
+        wanted = np.clip(np.rint(quotient).astype(np.float32) - 3, -128, 127)
+        assert np.array_equal(found[name], wanted), name
+
+
 PRODUCTS = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 
 

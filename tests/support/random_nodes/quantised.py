@@ -46,9 +46,10 @@ def quantize(d: Draw) -> Sample:
     source = d.pick(["float32", "float16"]) if opset >= 19 else "float32"
     wide, given = parameters(d, shape, opset)
     to = d.pick((*Q8, *Q16) if opset >= 21 else Q8)
-    scale = scales(d, source, wide)
+    by = d.pick(["float32", "float16"]) if opset >= 23 else source  # the type of the division
+    scale = scales(d, by, wide)
     span = float(np.iinfo(to).max) * 2
-    span = 9 if source == "float16" or d.flag() else span
+    span = 9 if "float16" in (source, by) or d.flag() else span
     x = d.array(source, shape, -span, span)
     x = (np.round(x * 2) / 2).astype(source) if d.flag() else x
     if d.flag(0.2) and source == "float32":
