@@ -1,14 +1,15 @@
-"""Quantised and half-precision models against onnxruntime, on the same file.
+"""Quantised and half-precision models against onnxruntime and OpenVINO, on the same file.
 
     python benchmarks/quantised.py [--seconds S] [--forms qdq,int8] [--exact] [NAME|FILE.onnx ...]
 
 Each model of the zoo (of other sizes as `bert-base:layers=2`), or file, is written as onnxruntime's
 tools quantise it: QDQ and QOperator (unsigned activations, signed weights), dynamically, and as
-float16; bfloat16 is that with the other type. The compiled model, our float32 and onnxruntime run
+float16; bfloat16 is that with the other type. The compiled model, our float32 and the others run
 in turn, on one thread, in one process, by the thread's clock; ratios are medians of the paired
-ones. `agreement` is the largest difference over the largest value, from onnxruntime on the same
-file; where it does not run that file from onnxruntime on the float32 file, marked `*`. With
-`--exact` onnxruntime adds no products of bytes in 16 bits, which it does without VNNI.
+ones. A runtime that does not run a file has what it says in its cell. `agreement` is the largest
+difference over the largest value, from onnxruntime on the same file; where it does not run that
+file from onnxruntime on the float32 file, marked `*`. Without VNNI onnxruntime adds products of
+bytes in 16 bits, which saturate: `agreement` is with its exact sums; with `--exact` times are, too.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from onnxruntime.quantization import CalibrationDataReader
 import isoform
 from isoform.compiler import zoo
 from isoform.compiler.peers.model_file import peer_model
+from isoform.compiler.peers.runtimes import openvino_peer
 
 Array = Any
+OTHERS = ("onnxruntime", "OpenVINO")
 MODELS = ("squeezenet", "resnet18", "mobilenet-v2", "bert-base:layers=2", "resnet50")
 
 
@@ -180,23 +183,28 @@ class Measured:
             "ours": lambda: session(**data),
             "float32": lambda: self.session(**self.data),
         }
-        found, why, mark = list(session(**data).values()), "", ""
-        try:
-            with peer_model(program, path) as given:  # the file itself
+        found, mark = list(session(**data).values()), ""
+        refused: dict[str, str] = {}
+        with peer_model(program, path) as given:  # the file itself
+            try:
                 other = peer(given.path, self.exact_sums)
-            wanted = other.run(None, data)
-            runs["theirs"] = lambda: other.run(None, data)
-        except Exception as error:  # noqa: BLE001 - a cell holds what went wrong
-            wanted, mark, why = self.exact, "*", brief(error)
+                wanted = peer(given.path, exact=True).run(None, data)
+                runs["onnxruntime"] = lambda: other.run(None, data)
+            except Exception as error:  # noqa: BLE001 - a cell holds what went wrong
+                wanted, mark, refused["onnxruntime"] = self.exact, "*", brief(error)
+            try:
+                runs["OpenVINO"] = openvino_peer(given, 1, data).run
+                runs["OpenVINO"]()
+            except Exception as error:  # noqa: BLE001 - likewise
+                runs.pop("OpenVINO", None)
+                refused["OpenVINO"] = brief(error)
         off = max(apart(*pair) for pair in zip(found, wanted, strict=True))
         times = in_turn(runs, self.seconds)
-        cells = [f"{off:.1e}{mark}", f"{1e3 * statistics.median(times['ours']):.2f}"]
-        gain = median_ratio(times["float32"], times["ours"])
-        if why:
-            return " | ".join([*cells, why, why and "-", f"{gain:.2f}"])
-        theirs = times["theirs"]
-        cells += [f"{1e3 * statistics.median(theirs):.2f}"]
-        return " | ".join([*cells, f"{median_ratio(theirs, times['ours']):.2f}", f"{gain:.2f}"])
+        ours = times["ours"]
+        cells = [f"{off:.1e}{mark}", milliseconds(ours)]
+        cells += [refused.get(name) or milliseconds(times[name]) for name in OTHERS]
+        cells += ["-" if name in refused else ratio(times[name], ours) for name in OTHERS]
+        return " | ".join([*cells, ratio(times["float32"], ours)])
 
 
 def apart(got: Array, expected: Array) -> float:
@@ -218,9 +226,14 @@ def in_turn(runs: dict[str, Callable[[], object]], seconds: float) -> dict[str, 
     return times
 
 
-def median_ratio(above: list[float], below: list[float]) -> float:
+def milliseconds(times: list[float]) -> str:
+    """The median."""
+    return f"{1e3 * statistics.median(times):.2f}"
+
+
+def ratio(above: list[float], below: list[float]) -> str:
     """The median of the paired ratios."""
-    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+    return f"{statistics.median(a / b for a, b in zip(above, below, strict=True)):.2f}"
 
 
 def brief(error: Exception) -> str:
@@ -245,10 +258,9 @@ def main() -> None:
     parser.add_argument("--forms", default=",".join(FORMS), help="which, with commas between them")
     args = parser.parse_args()
     logging.disable(logging.WARNING)
-    print(
-        "| model | form | agreement | isoform ms | onnxruntime ms | onnxruntime / isoform", end=""
-    )
-    print(" | float32 / isoform |\n|---|---|---|---|---|---|---|")
+    heads = ["model", "form", "agreement", "isoform ms", *(f"{name} ms" for name in OTHERS)]
+    heads += [*(f"{name} / isoform" for name in OTHERS), "float32 / isoform"]
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for name in args.names or MODELS:
         with tempfile.TemporaryDirectory() as folder:
             ready = prepared(name, Path(folder))
@@ -263,7 +275,7 @@ def main() -> None:
                         make(ready, path)
                     cells = measured.row(path)
                 except Exception as error:  # noqa: BLE001 - a cell holds what went wrong
-                    cells = f"{brief(error)} | - | - | - | -"
+                    cells = " | ".join([brief(error), *["-"] * 6])
                 print(f"| {Path(name).stem} | {form} | {cells} |", flush=True)
 
 
