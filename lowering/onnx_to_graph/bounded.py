@@ -17,7 +17,7 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects.graph import OpaqueOp
 from ...dialects.opaque_kernels.bounded import DOMAIN, bound_of
-from ...dialects.types import Tensor, tensor, tensor_type
+from ...dialects.types import Tensor, is_float, tensor, tensor_type
 from .node import OnnxNode
 from .padded import Counts, PaddedDim
 from .values import OnnxValue
@@ -35,7 +35,8 @@ def convert(
         return None
     deciding = node.value(1 if node.op_type == "Compress" else 0)
     reads = node.op_type in ("Compress", "NonZero")
-    if deciding.is_readable or (reads and not inside and not _is_computed(deciding)):
+    given = not inside and not _is_computed(deciding) and not is_float(deciding.element)
+    if deciding.is_readable or (reads and given):
         return None  # known, or an input that a session reads as it comes
     types, dims = _types(node)
     proto = onnx.NodeProto.FromString(node.proto.SerializeToString())

@@ -11,11 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, is_signed_int
+from ...dialects.types import element_of, is_float, is_signed_int, to_numpy
 from .padded import PaddedDim, Reading, Ready, greatest, least, moved
 from .padded_ops import Handler
 from .shaping import MAX_CONSTANT
@@ -116,7 +116,11 @@ def _range(reading: Reading) -> Ready | None:
     ):
         return None
     step = node.known(2)
-    if step is None or not step.size or not is_signed_int(element_of(node[0])):
+    if step is None or not step.size:
+        return None
+    if is_float(element_of(node[0])):
+        return _range_of_floats(reading, float(step.ravel()[0]))
+    if not is_signed_int(element_of(node[0])):
         return None
     by = int(step.ravel()[0])
     if by == 0:
@@ -136,6 +140,26 @@ def _range(reading: Reading) -> Ready | None:
     places = node.data(np.arange(size, dtype=np.int64) * by, "range")
     found = node.cast(build.add(build.expand(start, [size]), places), element_of(node[0]))
     return Ready(results=[found], dims=[PaddedDim(0, count)])
+
+
+def _range_of_floats(reading: Reading, by: float) -> Ready | None:
+    """None where nothing bounds its size: it may be an input that a session reads as it comes."""
+    node, build, element = reading.node, reading.build, element_of(reading.node[0])
+    start, limit = (node.reshape(node[k], []) for k in (0, 1))
+    found = [reading.range(k) for k in (0, 1)]
+    if by == 0:
+        raise UserError("the step is zero")
+    (low, high), (first, last) = ((-math.inf, math.inf) if r is None else r.at(0) for r in found)
+    most = (last - low) / by if by > 0 else (first - high) / by
+    if not most < MAX_CONSTANT:
+        return None
+    size = math.ceil(max(most, 0)) + 1  # differences are rounded
+    steps = build.div(node.cast(build.sub(limit, start), f64), node.scalar(by, f64))
+    steps = build.max(build.ceil(steps), node.scalar(0, f64))
+    count = node.cast(build.min(steps, node.scalar(size, f64)), i64)
+    places = node.data((np.arange(size) * by).astype(to_numpy(element)), "range")
+    values = build.add(build.expand(start, [size]), places)
+    return Ready(results=[values], dims=[PaddedDim(0, count)])
 
 
 def rounded_up(reading: Reading, number: SSAValue, by: int, low: int = -1) -> SSAValue:

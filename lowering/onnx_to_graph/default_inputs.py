@@ -32,6 +32,7 @@ _DECIDING = (
     onnx.TensorProto.UINT8,
     onnx.TensorProto.BOOL,
 )
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
 
 
 def overridable(model: OnnxModel) -> dict[str, onnx.TensorProto]:
@@ -89,16 +90,22 @@ def deciding(graph: onnx.GraphProto, value: str, candidates: Collection[str]) ->
 
 
 def deciding_inputs(model: OnnxModel, value: str) -> set[str]:
-    """The inputs of integers or booleans whose values a value of the graph is computed from.
+    """The inputs of integers or booleans, or of one number, that a value is computed from.
 
-    Empty if its computation also reads the values of an input of floats: an import for each value
-    of those would never be used twice.
+    Empty if its computation also reads the values of an input of many floats: an import for each
+    value of those would never be used twice.
     """
     graph = model.proto.graph
     weights = {proto.name for proto in graph.initializer}
-    kinds = {i.name: i.type.tensor_type.elem_type for i in graph.input if i.name not in weights}
-    found = deciding(graph, value, kinds)
-    return found if all(kinds[name] in _DECIDING for name in found) else set()
+    inputs = {info.name: info for info in graph.input if info.name not in weights}
+    found = deciding(graph, value, inputs)
+    return found if all(_may_decide(inputs[name]) for name in found) else set()
+
+
+def _may_decide(info: onnx.ValueInfoProto) -> bool:
+    kind, dims = info.type.tensor_type.elem_type, declared_dims(info)
+    single = dims is not None and all(dim == 1 for dim in dims)
+    return kind in _DECIDING or (single and kind in _FLOATS)
 
 
 def _inner_reads(node: onnx.NodeProto) -> list[str]:

@@ -113,7 +113,7 @@ def _of_op(op: Operation, value: SSAValue, facts: Facts, depth: int) -> ValueRan
     operands: list[ValueRange] = []
     for operand in op.operands:
         found = range_of(operand, facts, depth)
-        if found is None and op.name != "graph.min":
+        if found is None and op.name not in _BOUNDING:
             return None
         operands.append(found or ValueRange.of(-math.inf, math.inf))
     try:
@@ -127,7 +127,8 @@ def _of_op(op: Operation, value: SSAValue, facts: Facts, depth: int) -> ValueRan
 def _of_kept(op: OpaqueOp, value: SSAValue) -> ValueRange | None:
     """Numbers of rows, positions, and what moves numbers."""
     results, kind = list(op.outputs), op.op_type.data
-    if any(entry.data.startswith("isoform=") for entry in op.opset) and value is results[-1]:
+    counted = any(entry.data.startswith("isoform=") for entry in op.opset) and len(results) > 1
+    if counted and value is results[-1]:
         return ValueRange.of(0, max(shape_of(results[0])))
     if kind == "NonZero":
         return ValueRange.of(0, max(shape_of(op.operands[0]), default=1))
@@ -265,11 +266,15 @@ def _compared(
     always: Callable[[ValueRange, ValueRange], Array],
     ever: Callable[[ValueRange, ValueRange], Array],
 ) -> _Rule:
-    """Of a comparison: 1 where it holds for all numbers of both ranges, 0 where for none."""
+    """Of a comparison: 1 where it holds for all numbers of both ranges, 0 where for none.
+
+    Of floats it may be 0 always: any of them may be NaN.
+    """
 
     def rule(op: GraphOp, given: list[ValueRange]) -> ValueRange:
         a, b = given
-        return ValueRange(always(a, b).astype(np.float64), ever(a, b).astype(np.float64))
+        low = always(a, b) & (not is_float(element_of(op.operands[0])))
+        return ValueRange(low.astype(np.float64), ever(a, b).astype(np.float64))
 
     return rule
 
@@ -293,6 +298,9 @@ _RULES: dict[str, _Rule] = {
     "graph.floor": _rising(np.floor),
     "graph.ceil": _rising(np.ceil),
     "graph.round": _rising(np.round),
+    "graph.clip": lambda op, given: given[0].each(
+        lambda a: np.clip(a, op.value("min"), op.value("max"))
+    ),
     "graph.relu": _rising(lambda a: np.maximum(a, 0)),
     "graph.cast": _cast,
     "graph.where": _where,
@@ -309,6 +317,8 @@ _RULES: dict[str, _Rule] = {
     "graph.reduce_min": _extremum(np.min),
     "graph.reduce_mean": lambda op, given: given[0].all(),
 }
+# Ops that bound what nothing else does.
+_BOUNDING = ("graph.min", "graph.max", "graph.clip")
 _MADE: dict[str, Callable[[GraphOp], ValueRange]] = {
     "graph.arg_max": lambda op: ValueRange.of(0, max(shape_of(op.operands[0]))),
     "graph.iota": lambda op: ValueRange.of(

@@ -12,7 +12,8 @@ import isoform
 from isoform.compiler.commands.check import check_model
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
-from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph import import_onnx, load_dynamic
+from isoform.lowering.onnx_to_graph.loading import load_model
 
 KEPT = "a = Relu(x) q = NonZero(a) t = Transpose(q) v = GatherND(x, t)"
 COUNT = """m = Greater(x, nought) c = Cast <to = 7> (m) k0 = ReduceSum <keepdims = 0> (c)
@@ -71,7 +72,17 @@ OF_COUNTS = {
     "greatest of them": ("float[1,n]", "y, i = TopK(x, k)"),
     "range": ("int64[n]", "y = Range(naught, k0, single)"),
     "range down": ("int64[n]", "y = Range(k0, minusone, minustwo)"),
+    "range of floats": ("float[n]",
+                        "h = ReduceMax <keepdims = 0> (x) t = Constant <value_float = 2.9> () "
+                        "q = Clip(h, nought, t) y = Range(nought, q, single_half)"),
+    "range of floats down": ("float[n]",
+                             "h = Cast <to = 1> (k0) f = Constant <value_float = -1.5> () "
+                             "y = Range(h, single_half, f)"),
     "first": ("float[1,n]", "y = Slice(x, naughts, k, one)"),
+    "counted after a scatter": ("float[1,n]", "i = NonZero(m) t = Transpose(i) v = GatherND(x, t) "
+                                "u = Neg(v) w = ScatterND(x, t, u) l = Less(w, nought) "
+                                "d = Cast <to = 7> (l) e0 = ReduceSum <keepdims = 0> (d) "
+                                "e = Reshape(e0, one) y = Slice(x, naughts, e, one)"),
     "others": ("float[1,n]", "y = Slice(x, k, far, one)"),
     "window": ("float[1,n]", "e = Add(k, two) y = Slice(x, k, e, one)"),
     "expanded": ("float[n,5]", "s = Concat <axis = 0> (k, five) y = Expand(x, s)"),
@@ -120,6 +131,42 @@ def test_rows_that_data_count_are_computed_with(name: str) -> None:
 def test_results_are_as_large_as_computed_numbers_say(name: str) -> None:
     kind, nodes = OF_COUNTS[name]
     assert differences(parsed(kind, f"{COUNT} {nodes}")) == []
+
+
+def test_a_comparison_that_holds_for_all_numbers_does_not_hold_for_nan() -> None:
+    nodes = """most = Constant <value_float = 9.0> () a = Clip(x, nought, most)
+        b = GreaterOrEqual(a, nought) c = Cast <to = 7> (b)
+        n0 = ReduceSum <keepdims = 0> (c) n = Reshape(n0, one) y = Slice(x, naughts, n, one)"""
+    proto, x = parsed("float[1,n]", nodes), X.copy()
+    x[0, 2] = np.nan
+    program = import_onnx(proto)
+    for given in (X, x):
+        found = program.cut(reference.run(program, {"x": given}))["y"]
+        wanted: Any = run_plain(proto, {"x": given})["y"]
+        assert difference(np.asarray(found), wanted, 1e-5, "reference") == ""
+
+
+FED = {
+    "a range of floats": (
+        "float a, float b, float c", "float[n]", "y = Range(a, b, c)",
+        [{"a": 0, "b": 2.5, "c": 0.5}, {"a": 3, "b": -1, "c": -0.75}, {"a": 3, "b": 1, "c": 1}],
+    ),
+    "non-zeros of an input": (
+        "float[4] a", "int64[1,n]", "y = NonZero(a)", [{"a": [0, 0, 0, 0]}, {"a": [1, 0, -2, 0]}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FED)
+def test_inputs_of_floats_decide_sizes_in_a_session(name: str) -> None:
+    inputs, kind, nodes, feeds = FED[name]
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g ({inputs}) => ({kind} y) {{ {nodes} }}'
+    proto = onnx.parser.parse_model(text)
+    with isoform.compile(load_dynamic(load_model(proto), {}), threads=1, effort="quick") as session:
+        for feed in feeds:
+            given = {k: np.asarray(v, np.float32) for k, v in feed.items()}
+            wanted: Any = run_plain(proto, given)["y"]
+            assert difference(session(**given)["y"], wanted, 1e-6) == ""
 
 
 def test_a_place_beyond_the_rows_is_one_line() -> None:
