@@ -1,6 +1,7 @@
 """ONNX ops that loop nests run, against onnxruntime and against the host that ran them before.
 
     python benchmarks/native_ops.py [--rounds N] [--host SECONDS] [NAME ...]
+    python benchmarks/native_ops.py --opaque       ops that the host runs
 
 Each op is a model of one node. onnxruntime and the compiled node run in turn, on one thread, in one
 process; the ratio is the median of the paired ratios. The host (onnx.reference, or the numpy of
@@ -31,6 +32,8 @@ from isoform.lowering.onnx_to_graph import import_onnx
 
 Array = Any
 RNG = np.random.default_rng(0)
+LEARNT, TRAINING = "ai.onnx.ml", "ai.onnx.preview.training"
+DOMAINS = {LEARNT: 3, TRAINING: 1}
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,13 @@ class Case:
     outputs: int = 1
     fixed: Sequence[int] = ()
     opset: int = 21
+    domain: str = ""
 
     def model(self) -> onnx.ModelProto:
         """The model of this node."""
         names = [f"x{k}" for k in range(len(self.inputs))]
         results = [f"y{k}" for k in range(self.outputs)]
-        node = helper.make_node(self.op, names, results, **self.attributes)
+        node = helper.make_node(self.op, names, results, domain=self.domain, **self.attributes)
         infos = [
             helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
             for k, (n, a) in enumerate(zip(names, self.inputs, strict=True))
@@ -58,6 +62,7 @@ class Case:
         outputs = [onnx.ValueInfoProto(name=r) for r in results]
         graph = helper.make_graph([node], "g", infos, outputs, weights)
         opset = [helper.make_opsetid("", self.opset)]
+        opset += [helper.make_opsetid(self.domain, DOMAINS[self.domain])] if self.domain else []
         return helper.make_model(graph, opset_imports=opset, ir_version=10)
 
     @property
@@ -176,6 +181,67 @@ def cases() -> dict[str, Case]:
     }
 
 
+def host_cases() -> dict[str, Case]:
+    """Nodes that the host runs (opaque ones), by name."""
+    rate, step = np.array(0.1, np.float32), np.array(3)
+    moved = [rate, step, *(np.abs(floats(1 << 18)) for _ in range(4))]
+    decays = {"norm_coefficient": 0.001}
+    momentum = {"alpha": 0.9, "beta": 1.0, "mode": "standard", **decays}
+    pairs = [word for first in range(14) for second in range(14) for word in (first, second)]
+    found = {
+        "Adam 262144": Case("Adam", moved, decays, 3, domain=TRAINING),
+        "Adagrad 262144": Case("Adagrad", moved[:5], decays, 2, domain=TRAINING),
+        "Momentum 262144": Case("Momentum", moved[:5], momentum, 2, domain=TRAINING),
+        "TfIdfVectorizer 64x512": Case(
+            "TfIdfVectorizer",
+            [places(50, 64, 512)],
+            {
+                "mode": "TFIDF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1,
+                "ngram_counts": [0, 50], "ngram_indexes": list(range(50 + 196)),
+                "pool_int64s": [*range(50), *pairs],
+            },
+        ),
+        "MelWeightMatrix 128x513": Case(
+            "MelWeightMatrix",
+            [np.array(v) for v in (128, 1024, 16000)]
+            + [np.array(v, np.float32) for v in (20.0, 7600.0)],
+            {}, 1, [0, 1],
+        ),
+        "Unique 65536 unsorted": Case("Unique", [places(5000, 65536) / 1.0], {"sorted": 0}, 4),
+        "Unique rows of 4096x16": Case("Unique", [places(2, 4096, 16) / 1.0], {"axis": 0}, 4),
+        "Unique columns of 16x4096": Case("Unique", [places(2, 16, 4096) / 1.0], {"axis": 1}, 4),
+        "ArrayFeatureExtractor": Case(
+            "ArrayFeatureExtractor", [floats(4096, 64), places(64, 32)], {}, domain=LEARNT
+        ),
+        "Binarizer": Case("Binarizer", [floats(4096, 64)], {"threshold": 0.5}, domain=LEARNT),
+        "TreeEnsembleRegressor": Case(
+            "TreeEnsembleRegressor", [floats(256, 16)], forest(50, 6, 16), domain=LEARNT
+        ),
+    }  # fmt: skip
+    return found
+
+
+def forest(trees: int, depth: int, features: int) -> dict[str, Any]:
+    """Attributes of full trees over drawn features and thresholds, each leaf of one weight."""
+    inner, all_ = 2**depth - 1, 2 ** (depth + 1) - 1
+    nodes = [(tree, k) for tree in range(trees) for k in range(all_)]
+    leaves = [(tree, k) for tree, k in nodes if k >= inner]
+    return {
+        "n_targets": 1,
+        "nodes_treeids": [tree for tree, _ in nodes],
+        "nodes_nodeids": [k for _, k in nodes],
+        "nodes_featureids": RNG.integers(0, features, len(nodes)).tolist(),
+        "nodes_values": floats(len(nodes)).tolist(),
+        "nodes_modes": ["BRANCH_LEQ" if k < inner else "LEAF" for _, k in nodes],
+        "nodes_truenodeids": [2 * k + 1 if k < inner else 0 for _, k in nodes],
+        "nodes_falsenodeids": [2 * k + 2 if k < inner else 0 for _, k in nodes],
+        "target_treeids": [tree for tree, _ in leaves],
+        "target_nodeids": [k for _, k in leaves],
+        "target_ids": [0] * len(leaves),
+        "target_weights": floats(len(leaves)).tolist(),
+    }
+
+
 def onnxruntime_run(path: Path, feeds: Mapping[str, Array]) -> Callable[[], Any] | None:
     """What runs the model there, on one thread; None where it has no kernel."""
     options = onnxruntime.SessionOptions()
@@ -244,11 +310,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--host", type=float, default=0)
+    parser.add_argument("--opaque", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    print("| node | host ms | nests ms | onnxruntime ms | nests / onnxruntime |")
+    print("| node | host ms | isoform ms | onnxruntime ms | isoform / onnxruntime |")
     print("|---|---|---|---|---|")
-    for name, case in cases().items():
+    for name, case in (host_cases() if given.opaque else cases()).items():
         if given.names and not any(n in name for n in given.names):
             continue
         before = host_seconds(case, given.host) if given.host else ""

@@ -120,7 +120,10 @@ def rebuild_extern(op: Operation) -> Operation:
     """
     callee, config = op.properties["callee"], op.properties["config"]
     assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
-    cls = next((c for c in (*OPS, *defined_classes()) if c.name == callee.data), None)
+    named = (
+        c for found in (lambda: OPS, defined_classes) for c in found() if c.name == callee.data
+    )
+    cls = next(named, None)
     if cls is None:
         hint = "a plug-in that defines it must be loaded"
         raise UserError(f"no op named '{callee.data}' is known", where=where(op), hint=hint)

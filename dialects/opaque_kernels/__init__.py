@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from .call import Kernel, NodeCall
 from .indexing import KERNELS as INDEXING
 from .learners import KERNELS as LEARNERS
+from .mel_weights import KERNELS as MEL_WEIGHTS
 from .pools import KERNELS as POOLS
 from .quantised import KERNELS as QUANTISED
 from .recurrent import KERNELS as RECURRENT
@@ -24,6 +25,7 @@ KERNELS: Mapping[str, Kernel] = {
     **INDEXING,
     **SLICES_PADS_NORMS,
     **REDUCTIONS,
+    **MEL_WEIGHTS,
     **POOLS,
     **QUANTISED,
     **RECURRENT,
