@@ -35,7 +35,8 @@ def convert(
         return None
     deciding = node.value(1 if node.op_type == "Compress" else 0)
     reads = node.op_type in ("Compress", "NonZero")
-    given = not inside and not _is_computed(deciding) and not is_float(deciding.element)
+    floats = deciding.element is not None and is_float(deciding.element)
+    given = not (inside or floats or _is_computed(deciding))
     if deciding.is_readable or (reads and given):
         return None  # known, or an input that a session reads as it comes
     types, dims = _types(node)

@@ -164,13 +164,14 @@ def test_the_cases_of_opset_6_in_older_forms() -> None:
         c for kind in ("pytorch-operator", "pytorch-converted") for c in load_model_tests(kind=kind)
     )
     for case in cases:
-        proto = onnx.load(Path(case.model_dir) / "model.onnx")
+        folder = Path(case.model_dir or "")
+        proto = onnx.load(folder / "model.onnx")
         for version in met if proto.opset_import[0].version == 6 else ():
             old, changed = in_opset(proto, version)
             if changed <= met[version]:
                 continue
             met[version] |= changed
-            given, wanted = (arrays(Path(case.model_dir), stem) for stem in ("input", "output"))
+            given, wanted = (arrays(folder, stem) for stem in ("input", "output"))
             program = importer.Importer(load_model(old)).program({})
             feeds = dict(zip((i.name for i in proto.graph.input), given, strict=False))
             found = reference.run(program, {k: v for k, v in feeds.items() if k in program.inputs})
