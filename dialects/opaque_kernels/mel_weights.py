@@ -8,13 +8,14 @@ Source: ONNX operator MelWeightMatrix (17).
 from __future__ import annotations
 
 import numpy as np
-from onnx import helper
 
 from ..types import Array
 from .call import Kernel, NodeCall
 
 
 def _mel_weights(call: NodeCall) -> list[Array]:
+    from onnx import helper
+
     bins, length, rate = (int(call[k]) for k in range(3))
     low, high = (2595 * np.log1p(call[k] / 700) / np.log(10) for k in (3, 4))
     marks = np.arange(bins + 2) * ((high - low) / (bins + 2)) + low
