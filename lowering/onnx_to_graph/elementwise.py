@@ -26,7 +26,7 @@ from ...dialects.types import (
 from .node import OnnxNode
 from .small_floats import to_small_float
 from .tensor_data import element_of_number
-from .values import NotNative
+from .values import NotNative, as_float
 
 Converter: TypeAlias = Callable[[OnnxNode], list[SSAValue]]
 
@@ -176,7 +176,7 @@ def is_inf(node: OnnxNode) -> list[SSAValue]:
 
 
 def clip(node: OnnxNode) -> list[SSAValue]:
-    """Literal bounds if they are constants, else min and max ops.
+    """Literal bounds if they are constants that a float64 holds, else min and max ops.
 
     A missing bound is the lowest or greatest finite number, as in ONNX: infinities are clipped
     to it.
@@ -192,7 +192,9 @@ def clip(node: OnnxNode) -> list[SSAValue]:
         if bound is not None and bound.size != 1:
             raise UserError("a bound is not a single number", found=list(bound.shape))
     if low is not None and high is not None:
-        return [build.clip(x, min=float(low.ravel()[0]), max=float(high.ravel()[0]))]
+        least, most = as_float(low), as_float(high)
+        if least is not None and most is not None:
+            return [build.clip(x, min=least, max=most)]
     for k, end, by in ((1, lowest, build.max), (2, greatest, build.min)):
         if node.has(k):
             x = by(x, build.expand(node.reshape(node[k], []), shape_of(x)))

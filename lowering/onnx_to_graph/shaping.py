@@ -15,7 +15,7 @@ from ...dialects.types import shape_of, to_numpy
 from .folding import range_size
 from .node import OnnxNode
 from .tensor_data import element_of_number
-from .values import NotNative
+from .values import NotNative, as_float
 
 # Constants made by a composition (positions, masks) have at most this many elements.
 MAX_CONSTANT = 1 << 26
@@ -220,10 +220,11 @@ def _constant_pad(node: OnnxNode, x: SSAValue, pads: list[int]) -> SSAValue:
     if not node.has(2):
         return node.build.pad(x, pads=pads)
     fill = node.known(2)
-    if fill is not None:
-        if fill.size != 1:
-            raise UserError("the fill is not a single number", found=list(fill.shape))
-        return node.build.pad(x, pads=pads, fill=float(fill.ravel()[0]))
+    if fill is not None and fill.size != 1:
+        raise UserError("the fill is not a single number", found=list(fill.shape))
+    number = as_float(fill) if fill is not None else None
+    if number is not None:
+        return node.build.pad(x, pads=pads, fill=number)
     inside = node.build.pad(node.literal(1, x), pads=pads)
     zero = node.literal(0, inside)
     fill_everywhere = node.build.expand(node.reshape(node[2], []), shape_of(inside))

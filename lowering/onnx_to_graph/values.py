@@ -52,6 +52,14 @@ class NeedsNumbers(UserError):
     """Data decide sizes beside dims that are symbols: the model is imported for each shape."""
 
 
+def as_float(single: Array) -> float | None:
+    """The number of an array of one; None if it is an integer that no float64 is (beyond 2^53)."""
+    number = single.ravel()[0]
+    if single.dtype.kind in "iu" and int(float(number)) != int(number):
+        return None
+    return float(number)
+
+
 # The most sizes that become a tensor as they are, whatever they will be.
 _SIZES = 8
 

@@ -45,6 +45,25 @@ CASES = {
         }""",
         np.array([-INF, INF, 3]),
     ),
+    "bounds-that-no-double-is": (
+        """g (int64[4] x) => (int64[4] y, int64[4] z, int64[6] p) {
+            ends = Constant<value = int64[2] {1, 1}>()
+            most = Constant<value = int64 {9223372036854775807}>()
+            odd = Constant<value = int64 {9007199254740993}>()
+            y = Clip(x, , most)
+            z = Clip(x, odd, most)
+            p = Pad(x, ends, most)
+        }""",
+        np.array([2**63 - 1, -(2**63), 2**53 + 2, 0]),
+    ),
+    "fill-that-no-double-is": (
+        """g (uint64[2] x) => (uint64[3] y) {
+            ends = Constant<value = int64[2] {0, 1}>()
+            most = Constant<value = uint64 {18446744073709551615}>()
+            y = Pad(x, ends, most)
+        }""",
+        np.array([1, 2**63], np.uint64),
+    ),
     "first-of-nothing": (
         "g (float[0,3] x) => (float[0,3] y) { y = Hardmax<axis = 0>(x) }",
         np.zeros((0, 3), np.float32),
