@@ -176,6 +176,8 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         flags: dict[str, Any] = known[parsed.command]._option_string_actions  # pyright: ignore[reportPrivateUsage]
         flag = rest[0].partition("=")[0]
         hint = did_you_mean(flag, flags) or f"isoform {parsed.command} --help lists the flags"
+        if flag in flags:
+            hint = f"flags follow the command: isoform {parsed.command} {flag}"
         raise UsageError(f"unrecognized argument '{rest[0]}'", hint=hint)
     return parsed
 

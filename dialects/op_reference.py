@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .arithmetic import Arithmetic, ScalarEvaluator
@@ -23,6 +23,7 @@ from .gather import GatherPositions
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .graph.base import defined_classes, discard
 from .index import grid
+from .layout import logical
 from .program import where
 from .scalars import Call, Const, Expr, Read, element_types
 from .scope_body import read_type
@@ -118,19 +119,44 @@ def rebuild_extern(op: Operation) -> Operation:
 
     It is in no block; call `drop_all_references` on it when done.
     """
-    callee, config = op.properties["callee"], op.properties["config"]
-    assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
-    named = (
-        c for found in (lambda: OPS, defined_classes) for c in found() if c.name == callee.data
-    )
-    cls = next(named, None)
+    callee, config = _named(op)
+    cls = _class_named(callee)
     if cls is None:
         hint = "a plug-in that defines it must be loaded"
-        raise UserError(f"no op named '{callee.data}' is known", where=where(op), hint=hint)
+        raise UserError(f"no op named '{callee}' is known", where=where(op), hint=hint)
     types = [r.type for r in op.results]
-    found = cls.create(operands=op.operands, result_types=types, properties=config.data)
+    found = cls.create(operands=op.operands, result_types=types, properties=config)
     found.location = op.location
     return found
+
+
+def verify_extern(op: Operation) -> None:
+    """Verify the op that an `algebra.extern` or `kernel.call` names, if it is known here.
+
+    Raises: VerifyException.
+    """
+    callee, config = _named(op)
+    cls = _class_named(callee)
+    if cls is None:
+        return
+    operands = Block(arg_types=[logical(v.type) for v in op.operands]).args
+    types = [logical(r.type) for r in op.results]
+    found = cls.create(operands=operands, result_types=types, properties=config)
+    try:
+        found.verify()
+    finally:
+        found.drop_all_references()
+
+
+def _named(op: Operation) -> tuple[str, dict[str, Attribute]]:
+    callee, config = op.properties["callee"], op.properties["config"]
+    assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
+    return callee.data, dict(config.data)
+
+
+def _class_named(name: str) -> type[Operation] | None:
+    found = (c for classes in (lambda: OPS, defined_classes) for c in classes() if c.name == name)
+    return next(found, None)
 
 
 def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:
@@ -314,5 +340,6 @@ __all__ = [
     "evaluate_op",
     "evaluate_scope",
     "rebuild_extern",
+    "verify_extern",
     "run_opaque",
 ]

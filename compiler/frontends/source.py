@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.dialects.builtin import (
+    Float80Type,
+    Float128Type,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    UnknownLoc,
+)
 from xdsl.ir import Operation
 from xdsl.parser import Parser, ParserState
 from xdsl.utils.exceptions import (
@@ -104,6 +111,13 @@ class SourceParser(Parser):
         self.locations.starts[op] = self._open.pop()
         return op
 
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        """Parse a number; those of a type that xDSL cannot print are errors."""
+        found = super().parse_optional_builtin_int_or_float_attr()
+        if found is not None and isinstance(found.type, (Float80Type, Float128Type)):
+            self.raise_error(f"a number of type {found.type} is not supported")
+        return found
+
     def _parse_external_resources(self) -> None:
         """Parse `{NAME: {KEY: VALUE, ...}, ...}`, where a value is a string, a number or a word."""
         self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_group)
@@ -193,6 +207,9 @@ def parse_source(
         raise _explain_parse_error(error, parser, source) from error
     except RecursionError as error:
         raise UserError("this is nested too deeply", where=source.name) from error
+    except NotImplementedError as error:
+        where = source.name if parser is None else parser.here()
+        raise UserError("a number of this type is not supported", where=where) from error
     except (DiagnosticException, UnregisteredConstructException, ValueError) as error:
         where = source.name if parser is None else parser.here()
         raise UserError(one_line(str(error)), where=where) from error

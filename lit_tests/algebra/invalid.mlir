@@ -319,3 +319,11 @@ func.func @tensor_constant(%x: tensor<4x6xf32>) {
   }) : (tensor<4x6xf32>) -> tensor<4xf32>
   func.return
 }
+
+// -----
+
+func.func @extern_of_what_is_not_there(%x: tensor<5x2xf32>, %i: tensor<3xi64>) {
+  // expected-error@+1 {{axis 3 is not in [0, 2)}}
+  %y = algebra.extern "graph.gather"(%x, %i) {axis = 3 : i64} : (tensor<5x2xf32>, tensor<3xi64>) -> tensor<3x2xf32>
+  func.return
+}

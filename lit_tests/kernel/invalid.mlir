@@ -260,3 +260,11 @@ func.func @iterator(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
   } contraction <m [m], n [j], k [k]> : tensor<4x8xf32>
   func.return
 }
+
+// -----
+
+func.func @call_of_what_is_not_there(%x: tensor<5x8xf32>, %i: tensor<2xi64>) {
+  // expected-error@+1 {{axis 2 is not in [0, 2)}}
+  %y = kernel.call "graph.gather"(%x, %i) {axis = 2 : i64} : (tensor<5x8xf32>, tensor<2xi64>) -> tensor<2x8xf32>
+  func.return
+}

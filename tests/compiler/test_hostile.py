@@ -242,6 +242,7 @@ CLI: list[tuple[str, int, str]] = [
     ("", 2, "a command is missing"),
     ("optimise good.mlir", 2, "did you mean 'optimize'"),
     ("--versoin", 2, "a command is missing|unrecognized"),
+    ("--seed 1 check good.mlir", 2, "flags follow the command: isoform check --seed"),
     ("run", 2, "MODEL"),
     ("run none.mlir", 1, "no such file"),
     ("run none.onnx", 1, "no such file"),

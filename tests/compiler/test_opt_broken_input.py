@@ -77,3 +77,15 @@ def test_deep_nesting_is_refused(text: str, tmp_path: Path, capsys: Capture) -> 
     file.write_text(text)
     assert main([str(file)]) == 1
     assert capsys.readouterr().err == f"error: {file}: this is nested too deeply\n"
+
+
+@pytest.mark.parametrize("number", ["1.0 : f128", "0x1 : f80", "dense<1.0> : tensor<2xf128>"])
+def test_numbers_of_types_that_xdsl_cannot_print(
+    number: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "wide.mlir"
+    file.write_text(f"func.func @main() attributes {{x = {number}}} {{\n  func.return\n}}\n")
+    assert main([str(file)]) == 1
+    err = capsys.readouterr().err
+    assert "wide.mlir:1:" in err and err.count("\n") == 1
+    assert "of this type" in err or "a number of type f" in err
