@@ -168,6 +168,9 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     chosen = next((a for a in arguments if not a.startswith("-")), None)
     if chosen is not None and chosen not in known:
         hint = did_you_mean(chosen, known) or f"commands are {', '.join(known)}"
+        later = next((a for a in arguments if a in known), None)
+        if later is not None and arguments[0].startswith("-"):
+            raise UsageError("a command is first", hint=f"isoform {later} {arguments[0]} ...")
         raise UsageError(f"unknown command '{chosen}'", hint=hint)
     parsed, rest = parser.parse_known_args(arguments)
     if parsed.command is None:
@@ -177,7 +180,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         flag = rest[0].partition("=")[0]
         hint = did_you_mean(flag, flags) or f"isoform {parsed.command} --help lists the flags"
         if flag in flags:
-            hint = f"flags follow the command: isoform {parsed.command} {flag}"
+            raise UsageError("a command is first", hint=f"isoform {parsed.command} {flag} ...")
         raise UsageError(f"unrecognized argument '{rest[0]}'", hint=hint)
     return parsed
 
