@@ -340,6 +340,6 @@ __all__ = [
     "evaluate_op",
     "evaluate_scope",
     "rebuild_extern",
-    "verify_extern",
     "run_opaque",
+    "verify_extern",
 ]

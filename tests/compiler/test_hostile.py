@@ -243,7 +243,7 @@ CLI: list[tuple[str, int, str]] = [
     ("optimise good.mlir", 2, "did you mean 'optimize'"),
     ("--versoin", 2, "a command is missing|unrecognized"),
     ("--seed 1 check good.mlir", 2, "a command is first .isoform check --seed"),
-    ("--traceback check good.mlir", 2, "a command is first .isoform check --traceback"),
+    ("-v check good.mlir", 2, "a command is first .isoform check -v"),
     ("run", 2, "MODEL"),
     ("run none.mlir", 1, "no such file"),
     ("run none.onnx", 1, "no such file"),
