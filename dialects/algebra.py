@@ -296,10 +296,5 @@ class ExternOp(IRDLOperation):
             result_types=[result_types],
         )
 
-    def verify_(self) -> None:
-        from .op_reference import verify_extern
-
-        verify_extern(self)
-
 
 ALGEBRA = Dialect("algebra", [ScopeOp, YieldOp, OnesOp, ExternOp], [])

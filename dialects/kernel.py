@@ -556,13 +556,10 @@ class CallOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        from .op_reference import verify_extern
-
         if self.offsets is not None and len(self.offsets) != len(self.outputs):
             raise VerifyException("kernel.call: one offset per result is needed")
         for value in (*self.inputs, *self.outputs):
             verify_layout("kernel.call", value)
-        verify_extern(self)
 
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic

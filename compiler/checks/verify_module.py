@@ -12,7 +12,10 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from ...dialects.algebra import ExternOp
 from ...dialects.errors import UserError, one_line, raise_all
+from ...dialects.kernel import CallOp
+from ...dialects.op_reference import verify_extern
 
 # Operations whose regions are graphs, and operations that may name later ones: order has no
 # meaning there, by definition of their dialects (an e-class holds terms that use the class itself).
@@ -136,6 +139,8 @@ def _verify_op(op: Operation, location_of: LocationOf) -> None:
             for block in region.blocks:
                 _verify_block(op, region, block)
         op.verify(verify_nested_ops=False)
+        if isinstance(op, (ExternOp, CallOp)):
+            verify_extern(op)
     except (VerifyException, ValueError) as error:
         message = one_line(str(error)) or "the operation does not verify"
         raise UserError(f"'{op.name}': {message}", where=location_of(op)) from error
