@@ -13,22 +13,25 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from xdsl.dialects.builtin import NameLoc
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, Operation
 
+from ...dialects.control import ControlOp, YieldOp
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program, where
 from ...dialects.types import Array, tensor_type
-from ...passes.cost.flops import bytes_of, flops_of
+from ...passes.cost.flops import bytes_of, flops_of, times_of
 from ..reports.check_schema import CHECK
 from ..reports.json_schema import first_fault
 
@@ -236,7 +239,9 @@ def _check_survey(survey: Survey) -> Check:
     return Check(
         model=survey.model.source,
         opsets=survey.model.opsets,
-        ops=_rows(survey.outcomes, survey.made),
+        ops=_rows(
+            survey.outcomes, survey.made, partial(_node_of, _inner_nodes(survey.model.proto))
+        ),
         dtypes=_dtypes(survey.build.block),
         dynamic=tuple(
             DynamicInput(entry.name, entry.dims) for entry in survey.inputs if not entry.is_static
@@ -252,25 +257,32 @@ def _check_survey(survey: Survey) -> Check:
 
 
 def _rows(
-    outcomes: Sequence[NodeOutcome], made: Mapping[int, Sequence[Operation]]
+    outcomes: Sequence[NodeOutcome],
+    made: Mapping[int, Sequence[Operation]],
+    name_of: Callable[[Operation], str],
 ) -> tuple[OpRow, ...]:
     """One row per op type, the most frequent first.
 
     Args:
         made: the ops of each outcome, by its number.
+        name_of: the op type whose work an op in a body is.
     """
     kinds: dict[str, Counter[str]] = {}
     ops: dict[str, dict[str, None]] = {}
     work, reasons = Counter[tuple[str, str]](), dict[str, dict[str, None]]()
+    named = {_op_type(o.domain, o.op_type) for o in outcomes}
     for number, o in enumerate(outcomes):
-        name = f"{o.domain}::{o.op_type}" if o.domain else o.op_type
+        name = _op_type(o.domain, o.op_type)
         kinds.setdefault(name, Counter())[o.kind] += 1
         ops.setdefault(name, {}).update(dict.fromkeys(o.ops))
         if o.reason and o.kind in ("native", "opaque"):
             reasons.setdefault(name, {})[o.reason] = None
         for op in made.get(number, ()):
-            work[name, "flops"] += flops_of(op)
-            work[name, "bytes"] += bytes_of(op)
+            for inner, times in _repeated(op):
+                owner = name if inner is op else name_of(inner)
+                owner = owner if owner in named else name
+                work[owner, "flops"] += times * flops_of(inner)
+                work[owner, "bytes"] += times * bytes_of(inner)
     rows = [
         OpRow(
             n,
@@ -286,6 +298,38 @@ def _rows(
     return tuple(sorted(rows, key=lambda row: (-row.count, row.op)))
 
 
+def _op_type(domain: str, op_type: str) -> str:
+    return f"{domain}::{op_type}" if domain else op_type
+
+
+def _repeated(op: Operation, times: int = 1) -> Iterator[tuple[Operation, int]]:
+    """An op and how often it runs; of a loop or branch the ops of the body with most to do."""
+    if not isinstance(op, ControlOp):
+        yield op, times
+        return
+    block = max((r.block for r in op.bodies), key=lambda b: sum(flops_of(o) for o in b.ops))
+    for inner in block.ops:
+        if not isinstance(inner, WeightOp | ConstantOp | YieldOp):
+            yield from _repeated(inner, times * times_of(op))
+
+
+def _inner_nodes(model: onnx.ModelProto) -> dict[str, str]:
+    """The op type of each node in a subgraph, by the name that its ops have."""
+    found: dict[str, str] = {}
+    waiting = [g for node in model.graph.node for a in node.attribute for g in (a.g, *a.graphs)]
+    while waiting:
+        for node in waiting.pop().node:
+            name = node.name or next((o for o in node.output if o), "")
+            found[name] = _op_type("" if node.domain == "ai.onnx" else node.domain, node.op_type)
+            waiting += [g for a in node.attribute for g in (a.g, *a.graphs)]
+    return found
+
+
+def _node_of(nodes: Mapping[str, str], op: Operation) -> str:
+    place = op.location
+    return nodes.get(place.desc.data, "") if isinstance(place, NameLoc) else ""
+
+
 def _dtypes(block: Block) -> dict[str, int]:
     """How many values have each element type, inputs and weights included."""
     values = [*block.args, *(r for op in block.ops for r in op.results)]
@@ -293,7 +337,7 @@ def _dtypes(block: Block) -> dict[str, int]:
 
 
 # Ops of these dialects run; those of others do where they are defined by our ops.
-_OURS = ("graph.", "algebra.", "kernel.")
+_OURS = ("graph.", "algebra.", "kernel.", "control.")
 
 
 def _check_program(program: Program) -> Check:
@@ -304,11 +348,12 @@ def _check_program(program: Program) -> Check:
     outcomes: list[NodeOutcome] = []
     constants = Constants(program)
     made: dict[int, list[Operation]] = {}
-    for op in program.main.body.block.ops:
-        if isinstance(op, ReturnOp):
+    for op in program.main.body.walk():
+        if isinstance(op, ReturnOp | YieldOp):
             continue
         runs = isinstance(op, GraphOp | KernelOp) or op.name.startswith(_OURS)
-        if runs and not isinstance(op, WeightOp | ConstantOp):
+        outside = op.parent is program.main.body.block  # a loop counts what is in its body
+        if runs and outside and not isinstance(op, WeightOp | ConstantOp):
             made[len(outcomes)] = [op]
         if isinstance(op, OpaqueOp):
             kind = _kind(op, constants)
@@ -319,7 +364,7 @@ def _check_program(program: Program) -> Check:
     return Check(
         model=program.source,
         opsets={},
-        ops=_rows(outcomes, made),
+        ops=_rows(outcomes, made, lambda op: op.name),
         dtypes=_dtypes(program.main.body.block),
         blockers=tuple(
             Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind != "native"

@@ -282,15 +282,13 @@ class CpuSession(Lowered):
         if name in self.host_seconds:
             name += f" #{len(self.host_seconds)}"
         self.host_seconds[name] = 0.0
-        reads = [self._view(value) for value in op.operands]
+        dtypes = [reference_dtype(tensor_type(value).element_type) for value in op.operands]
+        reads = list(zip(map(self._view, op.operands), dtypes, strict=True))
         writes = [self._view(value) for value in op.results]
 
         def run() -> None:
             started = time.perf_counter()
-            operands = [
-                self.execution.read(view).astype(reference_dtype(tensor_type(v).element_type))
-                for view, v in zip(reads, op.operands, strict=True)
-            ]
+            operands = [self.execution.read(view).astype(dtype) for view, dtype in reads]
             results = evaluate_op(op, operands, self.program.weights, Arithmetic.COMPUTED)
             for view, array in zip(writes, results, strict=True):
                 self.execution.read(view)[...] = array

@@ -15,6 +15,7 @@ from isoform.compiler.reports.check_schema import CHECK
 from isoform.compiler.reports.json_schema import first_fault
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
+from isoform.lowering.onnx_to_graph import import_onnx
 
 MIXED = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
 g (float[batch, 8] x, float[batch, m] mask) => (float[batch, 8] y, float[batch, 2] top) {
@@ -129,6 +130,32 @@ def test_each_op_has_its_share_of_work_and_a_reason() -> None:
     assert "98.5%" in check.as_text()
     opaque = check_model(onnx.parser.parse_model(MIXED)).as_text()
     assert "onnx.reference runs it: there are no loop nests for the op" in opaque
+
+
+def test_work_in_bodies_is_that_of_the_nodes_in_them() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[8, 64] x, float[64, 64] w) => (float[8, 64] y) {
+        m = Constant <value_int = 30> ()
+        y = Loop (m, , x) <body = b (int64 i, bool on, float[8, 64] s) =>
+                                    (bool go, float[8, 64] r) {
+            go = Identity(on)
+            p = MatMul(s, w)
+            h = ReduceSum <keepdims = 0> (p)
+            nought = Constant <value_float = 0.0> ()
+            c = Less(h, nought)
+            r = If (c) <then_branch = t () => (float[8, 64] u) { u = MatMul(p, w) },
+                        else_branch = e () => (float[8, 64] v) { v = Neg(p) }>
+        }>
+    }"""
+    proto = onnx.parser.parse_model(text)
+    once, program = 2 * 8 * 64 * 64, import_onnx(proto)
+    rows = {row.op: row for row in check_model(proto).ops}
+    assert (rows["MatMul"].flops, rows["Loop"].flops, rows["If"].flops) == (30 * 2 * once, 0, 0)
+    assert rows["Less"].flops == 30
+    again = check_model(program)
+    lowered = {row.op: row for row in again.ops}
+    assert lowered["graph.matmul"].flops == 30 * 2 * once
+    assert again.totals["unsupported"] == 0
 
 
 def test_the_json_follows_its_schema() -> None:
