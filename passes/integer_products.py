@@ -186,6 +186,18 @@ def _scaled(value: SSAValue) -> _Scaled | None:
     return None
 
 
+def _moved_dim(dim: int, moves: Sequence[GraphOp]) -> int | None:
+    """Where a dim is after transposes and broadcasts; None after a reshape."""
+    for move in moves:
+        if isinstance(move, BroadcastOp):
+            dim = move.ints("dims")[dim]
+        elif isinstance(move, TransposeOp):
+            dim = move.ints("perm").index(dim)
+        else:
+            return None
+    return dim
+
+
 # --- rewriting ------------------------------------------------------------------------------------
 
 
@@ -248,16 +260,15 @@ class _Rewrite:
         return value
 
     def _column(self, b: _Scaled) -> int | None:
-        """Whether scales belong to columns or filters: 1; None if to other dims, or moved ones."""
+        """Whether scales belong to columns or filters: 1; None if they belong to other dims."""
         if b.dim is None:
             return 1
-        if self.moves[1]:
-            return None
+        dim = _moved_dim(b.dim, self.moves[1])
         if isinstance(self.op, ConvOp):
-            return 1 if b.dim == 0 else None
+            return 1 if dim == 0 else None
         rank = len(shape_of(self.op.b))
         wanted = rank - 2 if self.op.value("transpose_b") else rank - 1
-        return 1 if b.dim == wanted else None
+        return 1 if dim == wanted else None
 
     def _replace(self, value: SSAValue) -> None:
         value.name_hint = self.op.result.name_hint

@@ -114,6 +114,26 @@ def test_a_dequantised_product_is_the_scaled_product_of_bytes() -> None:
     assert compare(program, made, seed=1).is_equal
 
 
+@pytest.mark.parametrize(("dim", "element"), [(0, "i32"), (1, "f32")])
+def test_scales_follow_weights_that_are_moved(dim: int, element: str) -> None:
+    """Transposed, repeated for a batch: those of columns leave the sum, those of terms do not."""
+    b, rng = GraphBuilder(), np.random.default_rng(4)
+    x = b.input("x", (2, 4, 8), from_numpy(np.uint8))
+    w = b.weight("w", weights(rng, np.int8, (6, 8)))
+    scale = b.weight("t", rng.uniform(0.1, 1, (6, 8)[dim]).astype(np.float32))
+    scale = b.reshape(scale, shape=[(6, 1), (1, 8)][dim])
+    left = b.mul(b.cast(whole(b, x, 5), to=f32), b.expand(b.constant(np.float32(0.5)), (2, 4, 8)))
+    right = b.transpose(
+        b.mul(b.cast(whole(b, w, None), to=f32), b.expand(scale, (6, 8))), perm=[1, 0]
+    )
+    b.output("y", b.matmul(left, b.expand(right, (2, 8, 6))))
+    program = b.build()
+    made = rewritten(program)
+    product = next(op for op in made.main.body.block.ops if op.name == "graph.matmul")
+    assert f"x{element}>" in str(product.results[0].type)
+    assert compare(program, made, seed=1).is_equal
+
+
 def test_a_wrong_zero_point_is_noticed() -> None:
     """The comparison is of every integer: one step of a zero point is a difference."""
     right = matmul(np.uint8, np.int8, (7, None))
