@@ -91,6 +91,38 @@ def _net(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
             y = self.squeeze(x)
             return torch.cat([self.one(y), self.three(y)], 1)
 
+    class Transposed(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.transpose(1, 2)
+
+    class Mixer(nn.Module):
+        """Products along patches, then along features."""
+
+        def __init__(self, patches: int, width: int) -> None:
+            super().__init__()
+            self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
+            self.along, self.across = (
+                nn.Sequential(nn.Linear(n, 2 * n), nn.GELU(), nn.Linear(2 * n, n))
+                for n in (patches, width)
+            )
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.along(self.norms[0](x).transpose(1, 2)).transpose(1, 2)
+            return x + self.across(self.norms[1](x))
+
+    class UNet(nn.Module):
+        """Down once and up again, beside a shortcut."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.down, self.deep = nn.Conv2d(3, 8, 3, 1, 1), nn.Conv2d(8, 16, 3, 1, 1)
+            self.up, self.out = nn.ConvTranspose2d(16, 8, 2, 2), nn.Conv2d(16, 1, 3, 1, 1)
+
+        def forward(self, x: Any) -> Any:
+            x = torch.relu(self.down(x))
+            y = self.up(torch.relu(self.deep(torch.max_pool2d(x, 2))))
+            return torch.sigmoid(self.out(torch.cat([x, y], 1)))
+
     class Attention(nn.Module):
         """Queries of new positions over a cache of keys and values."""
 
@@ -123,6 +155,11 @@ def _net(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
                     nn.Conv2d(4 * i, o, 1),
                 ]
             parts += [*head, nn.Linear(32, 10)]
+        case "mixer":
+            patches = (nn.Conv2d(3, 32, 8, 8), nn.Flatten(2), Transposed())
+            parts = [*patches, Mixer(16, 32), Mixer(16, 32), nn.Linear(32, 10)]
+        case "unet":
+            parts = [UNet()]
         case "decoder-cache":
             given = (torch.randn(2, 3, 32), torch.randn(2, 2, 4, 5, 8))
             dims = {"x": {0: "batch", 1: "seq"}, "past": {1: "batch", 3: "past"}}
@@ -192,7 +229,7 @@ def _decoder(name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]
     return Decoder().eval(), given, dims
 
 
-NETS = ("resnet", "squeezenet", "mobilenet", "decoder-cache", "conv1d", "mlp")
+NETS = ("resnet", "squeezenet", "mobilenet", "mixer", "unet", "decoder-cache", "conv1d", "mlp")
 MODELS: dict[str, Callable[[str], Any]] = dict.fromkeys(TEXT, _text) | dict.fromkeys(NETS, _net)
 MODELS["decoder"] = _decoder
 
