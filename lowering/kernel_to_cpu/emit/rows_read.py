@@ -93,7 +93,7 @@ class Skipping:
         if not self.rows and not self.kept:
             yield
             return
-        with b.when(self._is_wanted(b, b.linear(*place), reach)):
+        with b.when(self.wanted(b, place, reach)):
             yield
 
     @contextmanager
@@ -106,7 +106,9 @@ class Skipping:
         with b.when(b.compare("lt", b.value(number, I64), count)):
             yield
 
-    def _is_wanted(self, b: Emitter, first: Index, reach: int) -> Value:
+    def wanted(self, b: Emitter, place: Sequence[tuple[Index, int]], reach: int) -> Value:
+        """Whether what `part` would run is read: some of what it writes, for certain if not."""
+        first = b.linear(*place)
         found: Value | None = None
         limits = zip((*self.rows, *self.kept), self.counts, strict=True)
         for k, (rows, count) in enumerate(limits):

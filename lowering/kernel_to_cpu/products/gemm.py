@@ -168,9 +168,28 @@ class _Item:
         self, b: Emitter, gemm: _Gemm, first: Index, count: int
     ) -> AbstractContextManager[None]:
         """What is emitted inside is about these rows of C: it runs unless nobody reads them."""
+        return self.skipping.part(b, *self._rows(gemm, first, count))
+
+    def half(self, gemm: _Gemm, size: int) -> int:
+        """Of a block of rows, how many the smaller block has that runs where few of them are read.
+
+        All of them where no rows are left out, or too few to gain.
+        """
+        down = gemm.spec.c_strides[-2]
+        counted = any(rows.step == down for rows in self.skipping.rows)
+        return -(-size // 2) if counted and size > 2 else size
+
+    def reads(self, b: Emitter, gemm: _Gemm, first: Index, count: int) -> Value:
+        """Whether some of these rows of C may be read."""
+        return self.skipping.wanted(b, *self._rows(gemm, first, count))
+
+    def _rows(
+        self, gemm: _Gemm, first: Index, count: int
+    ) -> tuple[Sequence[tuple[Index, int]], int]:
+        """The place of the first element of rows of C, and how far behind it the last one is."""
         *batch, down, across = gemm.spec.c_strides
         place = [*zip(self.batch, batch, strict=True), (first, down)]
-        return self.skipping.part(b, place, (count - 1) * down + (gemm.spec.n - 1) * across)
+        return place, (count - 1) * down + (gemm.spec.n - 1) * across
 
     def columns(
         self, b: Emitter, gemm: _Gemm, first: Index, count: int
@@ -364,10 +383,20 @@ def _columns(
             here = b.mul(depth, kind.vectors * gemm.lanes * schedule.prefetch)
             ahead = gemm.fetch(kind).distance(b, here, tile_index, depth)
         numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
-        key = f"block {kind.vectors} {kind.channels} {size}"
-        name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, name))
-        with item.rows(b, gemm, row, size):
+
+        def call(rows: int) -> list[Value]:
+            key = f"block {kind.vectors} {kind.channels} {size} {rows}"
+            name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, rows, name))
             b.call(name, None, [*pointers, *numbers])
+            return []
+
+        half = item.half(gemm, size)
+        with item.rows(b, gemm, row, size):
+            if half == size:
+                call(size)
+            else:
+                rest = item.reads(b, gemm, b.add(row, half), size - half)
+                b.if_else(rest, lambda: call(size), lambda: call(half))
 
     block_loops(b, gemm.sizes, chunk, work)
 
@@ -405,14 +434,15 @@ def _weights(
     return source
 
 
-def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
+def _block_function(gemm: _Gemm, kind: Panel, size: int, rows: int, name: str) -> None:
+    """The first `rows` rows of a block of `size`."""
     spec = gemm.spec
     numbers = len(spec.batch) + 5
     params = [PTR] * (4 + (gemm.epilogue.extras if gemm.epilogue else 0)) + [I64] * numbers
     with gemm.module.function(name, params, attributes="noinline") as b:
         source, weights, partial, *extras, target = b.parameters[:-numbers]
         *batch, row, column, start, depth, ahead = b.parameters[-numbers:]
-        tile, reads = _tile(gemm, kind, size), Reads(source, weights, ahead)
+        tile, reads = _tile(gemm, kind, size, rows), Reads(source, weights, ahead)
         if not gemm.deep:
             sums = accumulate(b, tile, reads, starts_of(b, tile, weights, spec.steps))
             _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
@@ -438,15 +468,16 @@ def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
         b.if_else(done, finished, rest)
 
 
-def _tile(gemm: _Gemm, kind: Panel, size: int) -> RegisterTile:
+def _tile(gemm: _Gemm, kind: Panel, size: int, rows: int) -> RegisterTile:
     spec, schedule = gemm.spec, gemm.schedule
     row_stride, k_stride = spec.a_strides[-2:]
     if schedule.copy_a:
         row_stride, k_stride = gemm.copied_strides
+    # As many chains as the whole block has: no sum depends on how many rows are read.
     chains = chains_for(size * kind.vectors, gemm.isa.registers)
     direct = schedule.right == "direct"
     return RegisterTile(
-        rows=tuple(i * row_stride for i in range(size)),
+        rows=tuple(i * row_stride for i in range(rows)),
         vectors=kind.vectors,
         lanes=gemm.lanes,
         depth=spec.steps,
