@@ -112,14 +112,14 @@ class Skipping:
         found: Value | None = None
         limits = zip((*self.rows, *self.kept), self.counts, strict=True)
         for k, (rows, count) in enumerate(limits):
-            place = b.split(first, rows.period)[1] if rows.period else first
+            at = b.split(first, rows.period)[1] if rows.period else first
             end = b.mul(count, rows.step)
             if k < len(self.rows):
-                here = b.compare("lt", b.value(place, I64), end)
+                here = b.compare("lt", b.value(at, I64), end)
             else:
-                here = b.compare("ge", b.value(b.add(place, reach), I64), end)
+                here = b.compare("ge", b.value(b.add(at, reach), I64), end)
             if rows.period:  # into the rows of the next place of a larger dim
-                beyond = b.compare("ge", b.value(b.add(place, reach), I64), rows.period)
+                beyond = b.compare("ge", b.value(b.add(at, reach), I64), rows.period)
                 here = b.logic("or", here, beyond)
             found = here if found is None else b.logic("and", found, here)
         assert found is not None
