@@ -122,6 +122,7 @@ class PaddedSessions:
         try:
             if route is not None:
                 self._session(route)
+            if route is not None or set(self._up_to.values()) == {1}:
                 corners = product(*(dict.fromkeys((n, 1)) for n in self._up_to.values()))
                 sizes = [dict(zip(self._up_to, corner, strict=True)) for corner in corners]
                 return [{name: at_sizes(d, at) for name, d in dims.items()} for at in sizes]

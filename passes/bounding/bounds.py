@@ -77,9 +77,11 @@ class SizeBounds:
     def up_to(self, given: Sizes, sizes: Sizes) -> dict[str, int]:
         """Given bounds of these sizes' symbols, as far as guards let them go.
 
-        Symbols that a guard fixes are left out; nothing is left where the guards do not hold.
+        Symbols that can only be 1, or that a guard fixes, are left out; nothing is left where the
+        guards do not hold.
         """
-        found = {n: max(given[n], sizes[n]) for n in sizes if n in given and not self._is_fixed(n)}
+        free = [n for n in sizes if given.get(n, 1) > 1 and not self._is_fixed(n)]
+        found = {n: given[n] for n in free}
         if not self.guards_hold({**sizes, **found}):
             found = {n: self._as_far_as_guards(n, sizes, most) for n, most in found.items()}
         return found if self.guards_hold({**sizes, **found}) else {}

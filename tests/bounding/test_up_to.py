@@ -48,6 +48,18 @@ def test_a_size_beyond_the_bounds_is_compiled_when_it_comes(tmp_path: Path) -> N
     assert session.programs == 2
 
 
+def test_a_size_that_can_only_be_1_is_a_number(tmp_path: Path) -> None:
+    path = saved(tmp_path, TWO)
+    peer = onnxruntime.InferenceSession(path)
+    session = session_of(path, up_to={"batch": 1, "seq": 9, "rows": 1})
+    (padded,) = session._padded.sessions.values()
+    assert padded.bounds == {"seq": 9}
+    agree(session, peer, two(1, 5, 1))
+    single = session_of(path, up_to={"batch": 1, "seq": 1, "rows": 1})
+    assert single.programs == 1
+    agree(single, peer, two(1, 1, 1))
+
+
 def test_caches_are_held_in_place_up_to_the_bounds(tmp_path: Path) -> None:
     path = saved(tmp_path, STEP)
     peer = onnxruntime.InferenceSession(path)
