@@ -207,6 +207,8 @@ def external_path(location: str, folder: Path | None, where: str) -> Path:
             "external data need the model's file", where=where, hint="pass the path, not the proto"
         )
     root = Path(os.path.realpath(folder))
+    if "\0" in location:
+        raise UserError("the name of an external file holds a zero byte", where=where)
     path = Path(os.path.realpath(root / location.replace("\\", "/")))
     if not location or root not in path.parents:
         raise UserError(f"external data '{location}' lie outside the model's folder", where=where)

@@ -356,6 +356,7 @@ def test_a_missing_or_short_external_file(tmp_path: Path) -> None:
     (path.parent / "w.bin").write_bytes(b"\0" * 9)
     assert "too short" in refusal(path)
     assert "another length" in refusal(external(tmp_path, "w.bin", 4))
+    assert "holds a zero byte" in refusal(external(tmp_path, "w\0.bin"))
 
 
 @pytest.mark.parametrize("kind", ["absolute", "dots", "inner dots", "symlink", "folder", "empty"])
