@@ -50,9 +50,9 @@ def surely_same(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def _is_surely(m: Any, n: Any) -> bool:
-    if isinstance(m, int):
-        m, n = n, m
-    return m == n if isinstance(m, int) else m.is_surely(n)
+    if is_symbolic([m]):
+        return m.is_surely(n)
+    return n.is_surely(m) if is_symbolic([n]) else m == n
 
 
 def broadcasts(n: Any, wanted: Any) -> bool:
