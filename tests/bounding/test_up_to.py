@@ -116,3 +116,12 @@ def test_a_program_of_fixed_shapes_has_no_bounds() -> None:
         }""")
     with pytest.raises(UserError, match="no symbolic dim 'n'"):
         isoform.compile(program, up_to={"n": 3})
+
+
+def test_how_many_rows_are_read_changes_no_bit_of_a_row(tmp_path: Path) -> None:
+    text = "g (float[n,200] x, float[200,50] w) => (float[n,50] y) { y = MatMul(x, w) }"
+    session = session_of(saved(tmp_path, text), up_to={"n": 24})
+    x, w = drawn(0, 24, 200), drawn(1, 200, 50)
+    whole = session(x=x, w=w)["y"]
+    for n in range(1, 24):
+        np.testing.assert_array_equal(session(x=x[:n], w=w)["y"], whole[:n])
