@@ -1,13 +1,18 @@
-"""Random settings of every op that loop nests run, against onnxruntime. Resumable.
+"""Random settings of every op that loop nests run, and of quantised ops, against onnxruntime.
+
+Resumable.
 
 python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl          every op, in turns
+python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl quantised    every quantised op
 python scripts/fuzz_nodes.py --count 2000 --log nodes.jsonl TopK     one op
 python scripts/fuzz_nodes.py --log nodes.jsonl --table               what the log says, by op
 python scripts/fuzz_nodes.py --first 1000000 --count 1500 control-flow sizes-from-data
 
 A setting is a node of drawn attributes, shapes, dtypes and numbers (`tests/support/random_nodes`),
 with corners: NaN, infinities, ties, dims of no elements. Setting K of an op is one node for ever;
-settings that the log has are not run again. Exit status 1 if anything differs or crashed.
+settings that the log has are not run again. Integers must be the same bit for bit; those of
+onnxruntime's own ops, whose rounding nothing fixes, may be one step off. Exit status 1 if anything
+differs or crashed.
 The last two names are no ops but whole models of If, Loop and Scan; the second have values whose
 size data decide, too. The reference runs them, every fourth is compiled instead, and in half of
 them loops of known counts stay loops.
@@ -39,6 +44,7 @@ FAMILIES = (
 )  # fmt: skip
 # In families of other ops, too: what is run here.
 BESIDE = ("Gather", "GatherElements", "GatherND", "OneHot")
+QUANTISED = ("quantised", "contributed", "fused")
 BAD = ("differs", "crash", "hang")
 MODELS = {"control-flow": False, "sizes-from-data": True}
 CHUNK = 100  # settings that one task runs; those of one opset are compiled as one model
@@ -61,13 +67,21 @@ def generators() -> Mapping[str, Any]:
     return found
 
 
+def quantised_generators() -> Mapping[str, Any]:
+    """What draws a quantised op, or one that onnxruntime fuses; weights constant, too."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    modules = [importlib.import_module(f"support.random_nodes.{name}") for name in QUANTISED]
+    found = {op: draw for module in modules for op, draw in module.GENERATORS.items()}
+    return {**found, **modules[1].PRODUCTS}
+
+
 def work(task: Task) -> list[Row]:
     """The verdicts on settings of one op, in a process of the executor."""
     op, first, count = task
     gc.set_threshold(100_000, 20, 20)  # IR makes many objects and little garbage
     if op in MODELS:
         return [model_row(op, k) for k in range(first, first + count)]
-    draw = generators()[op]
+    draw = {**generators(), **quantised_generators()}[op]
     corners, draws, judge = (
         importlib.import_module(f"support.random_nodes.{name}")
         for name in ("corners", "draw", "judge")
@@ -153,7 +167,10 @@ def main() -> int:
     if asked.table:
         print(table(rows))
         return 0
-    known = [*generators(), *MODELS]
+    quantised = list(quantised_generators())
+    known = [*generators(), *MODELS, *quantised]
+    if asked.ops == ["quantised"]:
+        asked.ops = quantised
     unknown = [op for op in asked.ops if op not in known]
     if unknown:
         print(f"no generator for {', '.join(unknown)}; there are {', '.join(known)}")

@@ -8,33 +8,42 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.random_nodes import quantised
-from support.random_nodes.contributed import CONTRIBUTED, differences, with_constant_weights
-from support.random_nodes.draw import Draw
-from support.random_nodes.judge import verdict
+from support.random_nodes import contributed, quantised
+from support.random_nodes.draw import Draw, Generator
+from support.random_nodes.judge import disagreement, verdict
 
 from isoform.dialects import reference
 from isoform.lowering.onnx_to_graph import import_onnx
 
 
-def failures(op: str, way: str, seeds: range) -> list[str]:
-    draw, steps = CONTRIBUTED[op]
-    found = [(seed, differences(draw(Draw(seed)), way, steps)) for seed in seeds]
+def failures(draw: Generator, way: str, seeds: range) -> list[str]:
+    found = [(seed, verdict(draw(Draw(seed)), way)) for seed in seeds]
     assert "agrees" in {v for _, v in found}, found[0]
-    return [f"{op}, seed {s}: {v}" for s, v in found if not v.startswith(("agrees", "no kernel"))]
+    return [f"seed {s}: {v}" for s, v in found if not v.startswith(("agrees", "no kernel"))]
 
 
-@pytest.mark.parametrize("op", CONTRIBUTED)
+@pytest.mark.parametrize("op", contributed.GENERATORS)
 def test_a_contributed_op_computes_what_onnxruntime_does(op: str) -> None:
-    assert failures(op, "reference", range(6)) == []
-    assert failures(op, "compiled", range(6, 7)) == []
+    draw = contributed.GENERATORS[op]
+    assert failures(draw, "reference", range(6)) == []
+    assert failures(draw, "compiled", range(6, 7)) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("op", CONTRIBUTED)
+@pytest.mark.parametrize("op", contributed.GENERATORS)
 def test_many_contributed_ops_agree(op: str) -> None:
-    assert failures(op, "reference", range(300)) == []
-    assert failures(op, "compiled", range(20)) == []
+    draw = contributed.GENERATORS[op]
+    assert failures(draw, "reference", range(300)) == []
+    assert failures(draw, "compiled", range(20)) == []
+
+
+def test_results_of_an_op_that_nothing_fixes_may_be_one_step_off() -> None:
+    """And no more; those of an op that ONNX specifies may not."""
+    want = {"y0": np.array([0, 7, 255], np.uint8)}
+    off = {by: {"y0": np.array([by, 7, 255], np.uint8)} for by in (1, 2)}
+    free = contributed.GENERATORS["QLinearMul"](Draw(0))
+    assert not disagreement(free, off[1], want) and disagreement(free, off[2], want)
+    assert disagreement(quantised.GENERATORS["QLinearConv"](Draw(0)), off[1], want)
 
 
 @pytest.mark.parametrize("op", quantised.GENERATORS)
@@ -84,23 +93,16 @@ def test_the_scale_says_how_a_quantiser_divides() -> None:
         assert np.array_equal(found[name], wanted), name
 
 
-PRODUCTS = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
-
-
-def product_failures(op: str, seeds: range) -> list[str]:
-    draw = with_constant_weights(op)
-    found = [(seed, verdict(draw(Draw(seed)), "compiled")) for seed in seeds]
-    assert "agrees" in {v for _, v in found}
-    return [f"{op}, seed {s}: {v}" for s, v in found if not v.startswith(("agrees", "no kernel"))]
+PRODUCTS = {op: draw for op, draw in contributed.PRODUCTS.items() if not draw(Draw(0)).domain}
 
 
 @pytest.mark.parametrize("op", PRODUCTS)
 def test_products_of_bytes_are_exact(op: str) -> None:
     """Of all signs and zero points, padded, in groups: onnxruntime's numbers, bit for bit."""
-    assert product_failures(op, range(6)) == []
+    assert failures(PRODUCTS[op], "compiled", range(6)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", PRODUCTS)
 def test_many_products_of_bytes_are_exact(op: str) -> None:
-    assert product_failures(op, range(500)) == []
+    assert failures(PRODUCTS[op], "compiled", range(500)) == []

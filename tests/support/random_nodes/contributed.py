@@ -9,7 +9,7 @@ import numpy as np
 
 from support.random_nodes import quantised
 from support.random_nodes.draw import Draw, Generator, Sample
-from support.random_nodes.judge import WAYS, NoKernel, by_onnxruntime
+from support.random_nodes.judge import WEIGHTS
 
 DOMAIN = "com.microsoft"
 
@@ -35,7 +35,7 @@ def binary(op: str) -> Generator:
         dtype, shape = d.pick(("uint8", "int8")), d.shape(1, 3, 6)
         other = shape if d.flag() else shape[-1:]
         operands = [*triple(d, dtype, shape), *triple(d, dtype, other), *after(d, dtype)]
-        return Sample(op, operands, {}, 1, domain=DOMAIN)
+        return Sample(op, operands, {}, 1, domain=DOMAIN, steps=1)
 
     return draw
 
@@ -44,7 +44,7 @@ def unary(op: str, **attributes: Any) -> Generator:
     def draw(d: Draw) -> Sample:
         dtype = d.pick(("uint8", "int8"))
         operands = [*triple(d, dtype, d.shape(2, 3, 6)), *after(d, dtype)]
-        return Sample(op, operands, attributes, 1, constants=[1, 2, 3, 4], domain=DOMAIN)
+        return Sample(op, operands, attributes, 1, constants=[1, 2, 3, 4], domain=DOMAIN, steps=1)
 
     return draw
 
@@ -53,14 +53,14 @@ def average(d: Draw) -> Sample:
     given = {"kernel_shape": [2, 3], "strides": d.ints(1, 2, 2), "pads": d.ints(0, 1, 4)}
     shape = [1, d.int(1, 3), d.int(4, 6), d.int(4, 6)]
     operands = [*triple(d, "uint8", shape), *after(d, "uint8")]
-    return Sample("QLinearAveragePool", operands, given, 1, domain=DOMAIN)
+    return Sample("QLinearAveragePool", operands, given, 1, domain=DOMAIN, steps=1)
 
 
 def global_average(d: Draw) -> Sample:
     shape, last = [1, d.int(1, 4), d.int(2, 6), d.int(2, 6)], int(d.flag())
     operands = [*triple(d, "uint8", shape), *after(d, "uint8")]
     attributes = {"channels_last": last}
-    return Sample("QLinearGlobalAveragePool", operands, attributes, 1, domain=DOMAIN)
+    return Sample("QLinearGlobalAveragePool", operands, attributes, 1, domain=DOMAIN, steps=1)
 
 
 def softmax(d: Draw) -> Sample:
@@ -68,7 +68,7 @@ def softmax(d: Draw) -> Sample:
     operands = [*triple(d, "uint8", [2, 3, 5]), np.asarray(1 / 256, np.float32), np.uint8(0)]
     operands[4] = np.asarray(operands[4])
     return Sample("QLinearSoftmax", operands, {"axis": d.int(1, 2), "opset": opset}, 1,
-                  constants=[1, 2, 3, 4], domain=DOMAIN)  # fmt: skip
+                  constants=[1, 2, 3, 4], domain=DOMAIN, steps=1)  # fmt: skip
 
 
 def concat(d: Draw) -> Sample:
@@ -77,7 +77,9 @@ def concat(d: Draw) -> Sample:
     for _ in range(d.int(1, 3)):
         operands += triple(d, "uint8", shape)
     constants = [k for k in range(len(operands)) if k < 2 or (k - 2) % 3]
-    return Sample("QLinearConcat", operands, {"axis": 1}, 1, constants=constants, domain=DOMAIN)
+    return Sample(
+        "QLinearConcat", operands, {"axis": 1}, 1, constants=constants, domain=DOMAIN, steps=1
+    )
 
 
 def qgemm(d: Draw) -> Sample:
@@ -91,7 +93,7 @@ def qgemm(d: Draw) -> Sample:
     if left[0].shape == (m, k) and m == k:
         flags["transA"] = 0
     last = after(d, "uint8") if d.flag() else []
-    return Sample("QGemm", [*left, *right, bias, *last], flags, 1, domain=DOMAIN)
+    return Sample("QGemm", [*left, *right, bias, *last], flags, 1, domain=DOMAIN, steps=1)
 
 
 def to_float(d: Draw) -> Sample:
@@ -134,47 +136,37 @@ def gathered(d: Draw) -> Sample:
     return Sample("GatherBlockQuantized", operands, given, 1, constants=[0], domain=DOMAIN)
 
 
-# onnxruntime's own ops: how they are drawn, and by how many steps results may differ.
-CONTRIBUTED: dict[str, tuple[Generator, int]] = {
-    "DynamicQuantizeMatMul": (dynamic, 0),
-    "GatherBlockQuantized": (gathered, 0),
-    "MatMulIntegerToFloat": (to_float, 0),
-    "MatMulNBits": (nbits, 0),
-    "QGemm": (qgemm, 1),
-    "QLinearAdd": (binary("QLinearAdd"), 1),
-    "QLinearAveragePool": (average, 1),
-    "QLinearConcat": (concat, 1),
-    "QLinearGlobalAveragePool": (global_average, 1),
-    "QLinearLeakyRelu": (unary("QLinearLeakyRelu", alpha=0.3), 1),
-    "QLinearMul": (binary("QLinearMul"), 1),
-    "QLinearSigmoid": (unary("QLinearSigmoid"), 1),
-    "QLinearSoftmax": (softmax, 1),
+GENERATORS: dict[str, Generator] = {
+    "DynamicQuantizeMatMul": dynamic,
+    "GatherBlockQuantized": gathered,
+    "MatMulIntegerToFloat": to_float,
+    "MatMulNBits": nbits,
+    "QGemm": qgemm,
+    "QLinearAdd": binary("QLinearAdd"),
+    "QLinearAveragePool": average,
+    "QLinearConcat": concat,
+    "QLinearGlobalAveragePool": global_average,
+    "QLinearLeakyRelu": unary("QLinearLeakyRelu", alpha=0.3),
+    "QLinearMul": binary("QLinearMul"),
+    "QLinearSigmoid": unary("QLinearSigmoid"),
+    "QLinearSoftmax": softmax,
 }
 
 
-def differences(sample: Sample, way: str, steps: int) -> str:
-    """What is wrong; integers may differ by some steps, floats by rounding."""
-    try:
-        wanted = by_onnxruntime(sample)
-    except NoKernel as error:
-        return f"no kernel: {error}"[:200]
-    found = WAYS[way](sample)
-    for name, want in wanted.items():
-        got, want = (np.asarray(a).astype(np.float64) for a in (found[name], want))
-        most = steps if wanted[name].dtype.kind in "iu" else 1e-4 * max(1.0, np.abs(want).max())
-        apart = float(np.abs(got - want).max(initial=0)) if got.shape == want.shape else np.inf
-        if not apart <= most:
-            return f"{name} differs by {apart} ({sample})"
-    return "agrees"
-
-
-def with_constant_weights(op: str) -> Generator:
+def with_constant_weights(generator: Generator) -> Generator:
     """A product whose weights are constants: kernels of bytes multiply them."""
 
     def draw(d: Draw) -> Sample:
-        sample = quantised.GENERATORS[op](d)
-        weights = (3, 5) if op.startswith("QLinear") else (1, 3)
-        constants = [k for k in weights if k < len(sample.inputs) and sample.inputs[k] is not None]
-        return dataclasses.replace(sample, constants=constants)
+        sample = generator(d)
+        places = WEIGHTS.get(sample.op_type, (1, 3))
+        constants = {k for k in places if k < len(sample.inputs) and sample.inputs[k] is not None}
+        return dataclasses.replace(sample, constants=sorted({*sample.constants, *constants}))
 
     return draw
+
+
+PRODUCTS = {
+    f"{op}, constant weights": with_constant_weights(generator)
+    for op, generator in {**quantised.GENERATORS, **GENERATORS}.items()
+    if op in WEIGHTS or op == "ConvInteger"
+}

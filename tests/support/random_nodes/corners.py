@@ -19,7 +19,9 @@ _ABOVE = {"MaxPool", "MaxRoiPool"}
 # cast does to them are left open.
 _FINITE = {
     "Cast", "CastLike", "Mod", "DeformConv", "Det", "GridSample", "Col2Im", "RoiAlign", "DFT",
-    "STFT", "LSTM", "GRU", "RNN", "OneHot",
+    "STFT", "LSTM", "GRU", "RNN", "OneHot", "QuantizeLinear", "DynamicQuantizeLinear",
+    "DynamicQuantizeMatMul", "MatMulNBits", "DynamicQuantizeLSTM", "Attention",
+    "MultiHeadAttention", "GroupQueryAttention", "RotaryEmbedding",
 }  # fmt: skip
 _SPECIAL = {"ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 

@@ -37,6 +37,7 @@ class Sample:
     constants: Sequence[int] = ()  # operands that must be initialisers
     domain: str = ""
     tolerance: float = 1e-4  # relative to the greatest magnitude; for 2-byte floats 100 times that
+    steps: int = 0  # by which integers may differ: nothing fixes how the op rounds
     computed: Sequence[int] = ()  # operands that a node before this one makes: no inputs
 
     def model(self, given: Sequence[int] = ()) -> onnx.ModelProto:

@@ -249,11 +249,11 @@ GENERATORS: dict[str, Generator] = {
     "Attention": attention,
     "DynamicQuantizeLSTM": dynamic_lstm,
     "GroupQueryAttention": group_query,
-    "MatMulNBits": ordered_nbits,
+    "MatMulNBits, ordered groups": ordered_nbits,
     "MultiHeadAttention": multi_head,
     "NhwcMaxPool": channels_last_pool,
     "QAttention": quantised_attention,
     "QEmbedLayerNormalization": quantised_embeddings,
-    "QLinearConv": channels_last_conv,
+    "QLinearConv, channels last": channels_last_conv,
     "RotaryEmbedding": rotary,
 }

@@ -267,13 +267,15 @@ def verdict(sample: Sample, way: str) -> str:
 def disagreement(sample: Sample, found: Arrays, wanted: Arrays, way: str = "compiled") -> str:
     """The first result that differs, and how; empty where none does."""
     for name, want in wanted.items():
-        wrong = difference(np.asarray(found[name]), np.asarray(want), sample.tolerance, way)
+        wrong = difference(
+            np.asarray(found[name]), np.asarray(want), sample.tolerance, way, sample.steps
+        )
         if wrong:
             return f"{name}: {wrong}"
     return ""
 
 
-def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> str:
+def difference(got: Any, want: Any, tolerance: float, way: str = "compiled", steps: int = 0) -> str:
     """What is wrong with `got`, empty where nothing is."""
     if got.shape != want.shape:
         return f"shape {list(got.shape)}, wanted {list(want.shape)}"
@@ -282,9 +284,12 @@ def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> 
     if way == "reference" and want.dtype.kind in "iu" and got.dtype.kind in "iu":
         got = got.astype(want.dtype)  # the reference does not wrap
     if want.dtype.kind in "biu":
-        wrong = int((got != want).sum())
-        position = tuple(np.argwhere(got != want)[0]) if wrong else ()
-        return f"{wrong} of {want.size}: {got[position]}, wanted {want[position]}" if wrong else ""
+        off = got != want
+        if steps:
+            off &= np.abs(got.astype(np.int64) - want.astype(np.int64)) > steps
+        position = tuple(np.argwhere(off)[0]) if off.any() else ()
+        said = f"{int(off.sum())} of {want.size}: {got[position]}, wanted {want[position]}"
+        return said if off.any() else ""
     if want.dtype.kind in "OUS":
         return "" if np.array_equal(got, want) else "other strings"
     if want.dtype.itemsize == 2:

@@ -144,7 +144,6 @@ def qlinear_conv(d: Draw) -> Sample:
         ],
         given,
         d.int(10, 23),
-        constants=[3, 5],
     )  # fmt: skip
 
 
