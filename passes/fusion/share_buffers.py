@@ -36,8 +36,8 @@ class ShareBuffers(ModulePass):
     Its elements must lie in its source's buffer as some layout describes: an offset, and strides
     that are multiples of each other. A copy that reorders dims stays. All readers must take the
     elements where they are. Loops take any strides, a product those that keep it a strided product,
-    a convolution those of its order of dims if it needs no halo; outputs may lie anywhere, but not
-    those of a loop's body.
+    a convolution those of its order of dims if it needs no halo and its filters stay without gaps;
+    outputs may lie anywhere, but not those of a loop's body.
 
     Before:
 
@@ -116,7 +116,8 @@ def _reads(reader: Operation, value: SSAValue, retyped: Retyped) -> bool:
         case GemmOp():
             return _stays_product(reader, retyped)
         case ConvOp():
-            return not any(a or b for a, b in layout_of(tensor_type(value)).halo)
+            halo = layout_of(tensor_type(value)).halo
+            return not any(map(any, halo)) and _stays_convolution(reader, retyped)
         case ViewOp():
             source, shape = retyped[value], shape_of(reader.result)
             address, order = address_of(reader.index(), source), range(len(shape))
@@ -140,3 +141,22 @@ def _stays_product(op: GemmOp, retyped: Mapping[SSAValue, Tensor]) -> bool:
         return physical(retyped.get(outer, tensor_type(outer)))[:2]
 
     return gemm_of(op.scopes[0], op.contraction, strides) is not None
+
+
+def _stays_convolution(op: ConvOp, retyped: Mapping[SSAValue, Tensor]) -> bool:
+    """Whether filters that were without gaps, features last, still are: the CPU wants them so."""
+    found = op.parameters
+    filters, dims = op.outer(found.weights), found.filters_in_order
+    if filters not in retyped or not _dense(tensor_type(filters), dims):
+        return True
+    return _dense(retyped[filters], dims)
+
+
+def _dense(type_: Tensor, dims: Sequence[int]) -> bool:
+    """Whether these dims, from outermost to innermost, lie in memory as if alone."""
+    strides, shape, step = physical(type_)[0], type_.get_shape(), 1
+    for dim in reversed(dims):
+        if shape[dim] > 1 and strides[dim] != step:
+            return False
+        step *= shape[dim]
+    return True

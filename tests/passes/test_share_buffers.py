@@ -71,6 +71,22 @@ def biased(b: GraphBuilder) -> None:
         b.output(name, b.relu(b.add(part, b.broadcast(bias, shape=shape_of(part), dims=[1]))))
 
 
+def filters(b: GraphBuilder) -> None:
+    """Operands of convolutions that lie in larger buffers: behind others, and with gaps."""
+
+    def part(name: str, shape: tuple[int, ...], axis: int, first: int, size: int):
+        starts, sizes = [0] * len(shape), list(shape)
+        starts[axis], sizes[axis] = first, size
+        return b.slice(b.input(name, shape), starts=starts, sizes=sizes, steps=[1] * len(shape))
+
+    b.output("p", b.matmul(b.input("a", (1, 2, 1, 1)), part("v", (1, 6, 1, 1), 1, 4, 2)))
+    x, gaps = b.input("x", (1, 1, 4, 4)), part("f", (1, 1, 2, 5), 3, 2, 2)
+    b.output("q", b.conv(x, gaps, pads=[0] * 4, **CONV))
+    image, apart = part("y", (1, 4, 1, 3), 3, 1, 1), part("g", (4, 1, 1, 3), 3, 1, 1)
+    b.output("r", b.conv(image, apart, pads=[0] * 4, groups=4, **CONV))
+    b.output("s", b.conv(image, weight(b, "w", 4, 1, 1, 1), pads=[0] * 4, groups=4, **CONV))
+
+
 def turned(b: GraphBuilder) -> None:
     """A transpose is copied."""
     b.output("p", b.transpose(b.input("x", (4, 10)), perm=[1, 0]))
@@ -89,6 +105,7 @@ CASES: dict[str, tuple[Callable[[GraphBuilder], None], int, int]] = {
     "channels": (channels, 2, 2),
     "of an input": (of_an_input, 2, 2),
     "biased": (biased, 1, 2),
+    "filters": (filters, 6, 1),
     "turned": (turned, 1, 0),
     "with steps": (with_steps, 1, 0),
 }

@@ -308,7 +308,8 @@ def _part_call(
         op, isa, key_parts, lambda: conv.emit_conv(spec, schedule, isa, epilogue, rows)
     )
     if weights is None:
-        filters = Argument(op.outer(found.weights))
+        stored = op.outer(found.weights)
+        filters = Argument(stored, offset=physical(tensor_type(stored))[1])
     else:
         chosen = _select_taps(weights, part)
         filters = Argument(data=conv.pack_weights(chosen, spec, schedule, isa))
