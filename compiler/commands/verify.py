@@ -115,6 +115,11 @@ def _witness(found: Difference) -> str:
             "the values are the float64 reference's, on inputs that are "
             f"{len(found.steps)} draws added (--json lists their seeds and factors)"
         )
+    if found.pool:
+        return (
+            "the values are the float64 reference's, on inputs drawn with "
+            f"seed {found.seed} from {len(found.pool)} numbers (--json lists them)"
+        )
     return (
         "the values are the float64 reference's, on inputs drawn with "
         f"seed {found.seed}, scale {found.scale:g}"

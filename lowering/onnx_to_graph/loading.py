@@ -74,6 +74,13 @@ def _check(model: OnnxModel) -> None:
     if not graph.output:
         raise UserError("the graph has no output", where=model.source)
     _require_text(model)
+    if model.proto.ir_version > onnx.IR_VERSION:
+        raise UserError(
+            f"IR version {model.proto.ir_version} is newer than onnx {onnx.__version__} knows",
+            where=model.source,
+            expected=f"at most {onnx.IR_VERSION}",
+            hint="pip install --upgrade onnx",
+        )
     version = model.opsets.get("")
     newest = onnx.defs.onnx_opset_version()
     if version is None and not model.opsets:

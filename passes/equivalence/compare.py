@@ -29,6 +29,7 @@ from .differences import (
 from .identities import STATEMENTS
 from .loops import by_loops
 from .matcher import Matcher
+from .points import by_points
 from .prove import FIELD, OutOfTimeError, Proof, Prover
 from .recognised_weights import ConstantValues
 from .roundings import Roundings
@@ -191,7 +192,7 @@ class _Comparison:
                 return self._agreed(verdict)
             found.append(verdict)
         try:
-            different = self._by_a_little() or self._by_residues()
+            different = self._by_a_little() or self._by_residues() or self._by_points()
         except OutOfTimeError:
             different = None
         return found[0] if different is None else different
@@ -461,6 +462,15 @@ class _Comparison:
             not proof.equal and not any(depends_on(source, unknown) for source in pair)
             for pair, proof in zip(pairs, proofs, strict=True)
         ]
+
+    def _by_points(self) -> Verdict | None:
+        """The verdict "different", if they differ at points that normal draws never meet."""
+        if self.state is None:
+            return None
+        matcher, pairs, proofs = self.state
+        wanted = self._decidable(pairs, proofs)
+        found = by_points(self.program_pair, wanted, self.prover, self.roundings.limits)
+        return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_residues(self) -> Verdict | None:
         """The verdict "different", if outputs are polynomials of the inputs alone."""

@@ -17,6 +17,7 @@ from .climbing import Climber, climb
 from .constant_alignment import Tied
 from .evaluator import Evaluator, TooLargeError, dependency_order
 from .matcher import Matcher
+from .points import decided_by_rounding
 from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
 from .roundings import numbers
@@ -60,7 +61,7 @@ def by_witness(
         except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         for d in found:
-            if wanted[d.output]:
+            if wanted[d.output] and not decided_by_rounding(program_pair, seed, scale):
                 return d.named(program_pair.a.output_names[d.output])
         if 2 * time.monotonic() - started > prover.deadline:
             return None

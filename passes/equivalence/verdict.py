@@ -68,6 +68,7 @@ class Difference:
         positions: how many of this output's `elements` positions differ.
         seed, scale, steps: draw the inputs of the witness (`witness.inputs_of`). `steps` are seeds
         with factors: the draws are added, if one draw alone showed nothing.
+        pool: the numbers that the inputs consist of, if they are of a few.
         inside: where the difference begins, in the user's names, if that is not the output.
         why: the explanation, if known.
     """
@@ -81,6 +82,7 @@ class Difference:
     seed: int = 0
     scale: float = 1.0
     steps: tuple[tuple[int, float], ...] = ()
+    pool: tuple[int | float, ...] = ()
     inside: str = ""
     why: str = ""
 
@@ -219,6 +221,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "seed": found.seed,
         "scale": found.scale,
         "steps": [list(step) for step in found.steps],
+        "pool": list(found.pool),
         "inside": found.inside,
         "why": found.why,
     }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -17,9 +15,10 @@ from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
-from ...dialects.reference import run
-from ...dialects.types import Array, Tensor, is_bool, is_float, tensor, to_numpy
+from ...dialects.reference import Evaluate, run
+from ...dialects.types import Array, Tensor, is_float, to_numpy
 from ...dialects.weights import Weights
+from .draws import Pool, Steps, draw, inputs_of
 from .memoised_evaluation import MemoisedEvaluator
 from .roundings import EXACT, TOLERANCE, Change, Foreign, Nearness, changed, moved, rounded
 from .verdict import Difference
@@ -38,10 +37,6 @@ _LOCAL, NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
 # The effect of rounded constants in one run, times this factor, bounds the effect in another.
 _ROUNDED_TIMES = 8.0
 
-# Sizes of the blocks over which draws that are added are one number.
-_BLOCKS = (1, 4, 16)
-# Seeds, and how many times the draw of each is added.
-Steps: TypeAlias = "tuple[tuple[int, float], ...]"
 # Elements of weights kept in float64 between runs.
 _MAX_HELD = 1 << 27
 # Draws whose outputs are kept.
@@ -50,7 +45,7 @@ _MAX_KEPT = 8
 
 @dataclass(frozen=True)
 class FoundDifference:
-    """A difference of one output on the inputs of `inputs_of(program, seed, scale, steps)`."""
+    """A difference of an output on the inputs of `inputs_of(program, seed, scale, steps, pool)`."""
 
     output: int  # its number
     position: tuple[int, ...]  # of the first difference
@@ -60,6 +55,7 @@ class FoundDifference:
     scale: float
     seed: int
     steps: Steps = ()
+    pool: Pool = ()
 
     def named(self, output: str) -> Difference:
         """As a verdict shows it."""
@@ -73,69 +69,8 @@ class FoundDifference:
             seed=self.seed,
             scale=self.scale,
             steps=self.steps,
+            pool=self.pool,
         )
-
-
-def inputs_of(program: Program, seed: int, scale: float, steps: Steps = ()) -> dict[str, Array]:
-    """Inputs drawn from their names and the seed: normal floats; integers; booleans.
-
-    Args:
-        steps: if any, floats are the sum of the draws of these seeds at scale 1, each so many
-            times, in their own type. A draw may be one number over blocks of positions.
-    """
-    if not steps:
-        return {name: draw(name, type_, seed, scale) for name, type_ in program.inputs.items()}
-    return {name: _summed(name, t, seed, steps) for name, t in program.inputs.items()}
-
-
-def _summed(name: str, type_: Tensor, seed: int, steps: Steps) -> Array:
-    if not is_float(type_.element_type):
-        return draw(name, type_, seed, 1.0)
-    total = np.zeros(type_.get_shape())
-    for number, part in steps:
-        total += part * _blocks(name, type_, number)
-    return total.astype(to_numpy(type_.element_type)).astype(np.float64)
-
-
-def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
-    """One tensor."""
-    word = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
-    rng = np.random.default_rng((seed, word))
-    if is_bool(type_.element_type):
-        return rng.integers(0, 2, type_.get_shape()) > 0
-    if not is_float(type_.element_type):
-        return _whole(rng, type_, seed, scale)
-    drawn = rng.normal(size=type_.get_shape()) * scale
-    return drawn.astype(to_numpy(type_.element_type)).astype(np.float64)  # inputs have their type
-
-
-def _blocks(name: str, type_: Tensor, seed: int) -> Array:
-    """A normal draw, constant over blocks of its last two dims; the seed chooses their size.
-
-    Pools and strides keep such values.
-    """
-    shape, block = type_.get_shape(), _BLOCKS[seed % len(_BLOCKS)]
-    if len(shape) < 3 or block == 1:
-        return draw(name, type_, seed, 1.0)
-    coarse = [*shape[:-2], *(-(-n // block) for n in shape[-2:])]
-    drawn = draw(name, tensor(coarse, type_.element_type), seed, 1.0)
-    wide = np.repeat(np.repeat(drawn, block, -1), block, -2)
-    return wide[..., : shape[-2], : shape[-1]]
-
-
-def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> Array:
-    """Integers: small ones, usable as indices; every third draw covers the type's whole range."""
-    info, shape = np.iinfo(to_numpy(type_.element_type)), type_.get_shape()
-    if seed % 3 == 2:
-        drawn = rng.integers(info.min, info.max, shape, info.dtype, endpoint=True)
-        return np.where(rng.random(shape) < 0.2, rng.choice(_ends(info), shape), drawn)
-    return rng.integers(0, min(int(info.max), 2 if scale == 1.0 else 1 + int(max(scale, 2))), shape)
-
-
-def _ends(info: np.iinfo[Any]) -> Array:
-    """Integers where a type wraps around, and near 0."""
-    values = {info.min, info.min + 1, -1, 0, 1, info.max - 1, info.max}
-    return np.array(sorted(v for v in values if v >= info.min), info.dtype)
 
 
 @dataclass
@@ -248,6 +183,8 @@ class PairRun:
     scale: float  # of the inputs
     steps: Steps = ()
     arithmetic: Arithmetic = Arithmetic.REAL
+    pool: Pool = ()
+    evaluate: Evaluate | None = None  # in place of the pair's own
     noise: dict[tuple[int, str], list[Array]] = field(
         default_factory=dict[tuple[int, str], list[Array]]
     )
@@ -255,7 +192,7 @@ class PairRun:
 
     def values(self) -> tuple[list[Array], list[Array]]:
         """The outputs of both, those of the second in the order of the first."""
-        key = (self.seed, self.scale, self.steps, self.arithmetic)
+        key = (self.seed, self.scale, self.steps, self.pool, self.arithmetic)
         kept = self.program_pair.outputs
         if key in kept:
             return kept[key]
@@ -272,7 +209,7 @@ class PairRun:
     def inputs(self) -> dict[str, Array]:
         """The outputs by name in the first program, in its order."""
         types = self.program_pair.a.inputs
-        drawn = inputs_of(self.program_pair.a, self.seed, self.scale, self.steps)
+        drawn = inputs_of(self.program_pair.a, self.seed, self.scale, self.steps, self.pool)
         return {n: self.arithmetic.tensor(x, types[n].element_type) for n, x in drawn.items()}
 
     def _run(
@@ -292,7 +229,7 @@ class PairRun:
             args = program.main.body.block.args
             known = {arg: inputs[n] for n, arg in zip(program.input_names, args, strict=True)}
             known |= self.program_pair.known(side)
-            found = run(given, inputs, self.arithmetic, known, evaluate)
+            found = run(given, inputs, self.arithmetic, known, self.evaluate or evaluate)
         else:
             found = run(changed(given, change, only), inputs, self.arithmetic, None, evaluate)
             evaluate.forget()
@@ -395,5 +332,5 @@ def with_weights(program: Program, seed: int, other: Weights | None = None) -> P
     return Program(program.module, store, program.source)
 
 
-__all__ = ["EXACT", "SCALES", "TOLERANCE", "Foreign", "FoundDifference", "Nearness", "Steps"]
-__all__ += ["UserError", "draw", "find", "inputs_of"]
+__all__ = ["EXACT", "SCALES", "TOLERANCE", "Foreign", "FoundDifference", "Nearness", "Pool"]
+__all__ += ["Steps", "UserError", "draw", "find", "inputs_of"]

@@ -16,6 +16,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import to_numpy
 from isoform.passes.equivalence import (
     correspondence,
+    draws,
     recognised_weights,
     run_check,
     sampler,
@@ -87,7 +88,7 @@ def test_integers_of_64_bits_do_not_wrap_where_they_are_exact() -> None:
     [(np.int8, [-128, -127, -1, 0, 1, 126, 127]), (np.uint8, [0, 1, 254, 255])],
 )
 def test_the_ends_of_a_type_are_where_it_wraps_and_near_zero(dtype: type, ends: list[int]) -> None:
-    assert witness._ends(np.iinfo(dtype)).tolist() == ends
+    assert draws._ends(np.iinfo(dtype)).tolist() == ends
 
 
 def scaled(by: float) -> Program:

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 from isoform.dialects import reference
+from isoform.dialects.errors import UserError
 from isoform.lowering.onnx_to_graph import importer
 from isoform.lowering.onnx_to_graph.loading import load_model
 
@@ -221,3 +222,12 @@ def sorted_model(model: onnx.ModelProto) -> onnx.ModelProto:
     element = onnx.TensorProto.INT64 if "Arg" in ordered[-1].op_type else onnx.TensorProto.FLOAT
     model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", element, None))
     return model
+
+
+def test_a_model_of_a_later_ir_version_is_refused() -> None:
+    text = (
+        '<ir_version: {}, opset_import: ["" : 20]> g (float[2] x) => (float[2] y) {{ y = Relu(x) }}'
+    )
+    assert load_model(onnx.parser.parse_model(text.format(onnx.IR_VERSION))).opsets == {"": 20}
+    with pytest.raises(UserError, match="IR version 99 is newer than onnx"):
+        load_model(onnx.parser.parse_model(text.format(99)))
