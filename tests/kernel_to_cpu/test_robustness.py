@@ -439,8 +439,9 @@ from isoform.lowering.kernel_to_cpu.isa import Isa
 assert Isa.host().name == os.environ["ISOFORM_ISA"]
 inputs = draw_inputs(program, 0)
 expected = reference.run(program, inputs)
+improved = improve(program)
 for effort in ("quick", "default"):
-    session = isoform.compile(improve(program), threads=2, effort=effort)
+    session = isoform.compile(improved, threads=2, effort=effort)
     for name, found in zip(expected, session.run(None, inputs)):
         scale = np.abs(expected[name]).max()
         np.testing.assert_allclose(found, expected[name], rtol=0, atol=2e-5 * scale)
