@@ -26,7 +26,7 @@ def optimized(monkeypatch: pytest.MonkeyPatch, cache: Path, second: float) -> st
         for name in ("perf_counter", "process_time", "monotonic"):
             patched.setattr(time, name, lambda: next(readings) * second)
         before = with_weights(isoform.load(ORIGINALS / "gru.mlir"))
-        found = isoform.optimize(before, "h100", budget=60.0)
+        found = isoform.optimize(before, "h100", budget=30.0)
     assert any(search["stop_reason"] == "time" for search in found.report["searches"])
     return str(found.module)
 
