@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from support.cuda_kernels import need_compiler
+from xdsl.ir import SSAValue
 
 from isoform.compiler.targets.levels import place, priced
 from isoform.dialects.builder import GraphBuilder
@@ -79,12 +80,15 @@ def filters(b: GraphBuilder) -> None:
         starts[axis], sizes[axis] = first, size
         return b.slice(b.input(name, shape), starts=starts, sizes=sizes, steps=[1] * len(shape))
 
+    def conv(x: SSAValue, w: SSAValue, groups: int) -> SSAValue:
+        ones = [1, 1]
+        return b.conv(x, w, strides=ones, pads=[0] * 4, dilations=ones, groups=groups)
+
     b.output("p", b.matmul(b.input("a", (1, 2, 1, 1)), part("v", (1, 6, 1, 1), 1, 4, 2)))
-    x, gaps = b.input("x", (1, 1, 4, 4)), part("f", (1, 1, 2, 5), 3, 2, 2)
-    b.output("q", b.conv(x, gaps, pads=[0] * 4, **CONV))
+    b.output("q", conv(b.input("x", (1, 1, 4, 4)), part("f", (1, 1, 2, 5), 3, 2, 2), 1))
     image, apart = part("y", (1, 4, 1, 3), 3, 1, 1), part("g", (4, 1, 1, 3), 3, 1, 1)
-    b.output("r", b.conv(image, apart, pads=[0] * 4, groups=4, **CONV))
-    b.output("s", b.conv(image, weight(b, "w", 4, 1, 1, 1), pads=[0] * 4, groups=4, **CONV))
+    b.output("r", conv(image, apart, 4))
+    b.output("s", conv(image, weight(b, "w", 4, 1, 1, 1), 4))
 
 
 def turned(b: GraphBuilder) -> None:
