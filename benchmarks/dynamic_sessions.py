@@ -3,7 +3,8 @@
     python benchmarks/dynamic_sessions.py FILE.onnx... [--dim NAME=SIZE,SIZE,..] [--rounds N]
                                           [--up-to NAME=LARGEST,..]
 
-The files are of benchmarks/dynamic_exports.py, say. A session meets the sizes in turn. Each is
+The files are of scripts/export_sessions.py, say. Dims that vary together are written
+`height,width=64x96,33x129`. A session meets the sizes in turn. Each is
 timed beside a session that compiles each size by itself, and onnxruntime on the user's own file.
 One thread, by its clock; ratios are medians of paired ones. `first call` is in CPU seconds of the
 process, in an empty cache folder, without the time of the run. With `--up-to` what serves all sizes
@@ -16,7 +17,7 @@ import argparse
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,13 +44,16 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=20)
     arguments.add_argument("--up-to", default="", help="the largest size of each dim")
     given = arguments.parse_args()
-    name, _, sizes = given.dim.partition("=")
+    names, _, sizes = given.dim.partition("=")
+    points = [
+        dict(zip(names.split(","), map(int, point.split("x")), strict=True))
+        for point in sizes.split(",")
+    ]
     others, up_to = _pairs(given.fixed), _pairs(given.up_to) or None
     for file in given.files:
         with TemporaryDirectory() as folder:
             os.environ["ISOFORM_CACHE"] = folder
-            every = [int(n) for n in sizes.split(",")]
-            _measure(file, name, every, others, given.rounds, up_to)
+            _measure(file, points, others, given.rounds, up_to)
 
 
 def _pairs(text: str) -> dict[str, int]:
@@ -59,8 +63,7 @@ def _pairs(text: str) -> dict[str, int]:
 
 def _measure(
     file: Path,
-    name: str,
-    sizes: Sequence[int],
+    points: Sequence[Mapping[str, int]],
     others: Mapping[str, int],
     rounds: int,
     up_to: Mapping[str, int] | None,
@@ -76,10 +79,10 @@ def _measure(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     peer = onnxruntime.InferenceSession(file, options)
     draw = np.random.default_rng(0)
-    heads = (name, "bound", "first call, CPU s", "apart", "of its own program's speed")
+    heads = (", ".join(points[0]), "bound", "first call, CPU s", "apart", "of its own program's speed")
     print(f"\n{file.stem}\n\n| {' | '.join(heads)} | of onnxruntime's speed |\n{'|---' * 6}|")
-    for size in sizes:
-        feeds = _drawn(program, {**others, name: size}, draw)
+    for point in points:
+        feeds = _drawn(program, {**others, **point}, draw)
         before = time.process_time()
         found = session(**feeds)
         first = time.process_time() - before
@@ -91,11 +94,16 @@ def _measure(
         ours, own, theirs = _times(calls, rounds)
         first -= statistics.median(ours)
         bound = session.bound(feeds)[0]
-        held = bound.bounds.get(name, size) if isinstance(bound, PaddedSession) else "its own"
-        print(f"| {size} | {held} | {max(first, 0):.2f} | {apart:.0e} | {_ratio(own, ours):.2f}"
+        held = bound.bounds if isinstance(bound, PaddedSession) else None
+        most = "its own" if held is None else _by(held.get(name, n) for name, n in point.items())
+        print(f"| {_by(point.values())} | {most} | {max(first, 0):.2f} | {apart:.0e} | {_ratio(own, ours):.2f}"
               f" | {_ratio(theirs, ours):.2f} |", flush=True)  # fmt: skip
-    print(f"\n{session.programs} programs for {len(sizes)} sizes"
+    print(f"\n{session.programs} programs for {len(points)} sizes"
           f", {compiled:.1f} CPU s before the first call")  # fmt: skip
+
+
+def _by(sizes: Iterable[int]) -> str:
+    return " x ".join(map(str, sizes))
 
 
 def _drawn(

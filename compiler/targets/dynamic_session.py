@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -83,8 +84,14 @@ class DynamicSession(Session):
         self._lock = threading.Lock()
         self._closed = False
         if self._padded is not None and up_to is not None:
-            for shapes in self._padded.prepare():
-                self._session({i.name: np.empty(shapes[i.name], i.dtype) for i in self.inputs})
+            largest, *others = self._padded.prepare()
+            self._prepare(largest)
+            for shapes in others:
+                with suppress(UserError):  # a model may take no size as small as 1
+                    self._prepare(shapes)
+
+    def _prepare(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._session({i.name: np.empty(shapes[i.name], i.dtype) for i in self.inputs})
 
     @property
     def programs(self) -> int:

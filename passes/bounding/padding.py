@@ -16,7 +16,8 @@ from ...dialects.dims_attr import DimsAttr, dims_as_written
 from ...dialects.errors import UserError
 from ...dialects.extent_math import Expression, FloorDivision, symbol, value_at
 from ...dialects.extent_text import extent_text
-from ...dialects.graph import GraphOp
+from ...dialects.graph import ConstantOp, GraphOp
+from ...dialects.graph.shaping import BroadcastOp
 from ...dialects.types import element_of, is_float, shape_of, tensor_type, to_numpy
 
 
@@ -118,6 +119,14 @@ class Padding:
 
     # --- masks ---
 
+    def is_zeros(self, x: SSAValue, k: int) -> bool:
+        """Whether the padding of a dim is zeros."""
+        if (x, k) in self.zeros:
+            return True
+        while isinstance(x.owner, BroadcastOp):
+            x = x.owner.operands[0]
+        return isinstance(x.owner, ConstantOp) and not x.owner.array().any()
+
     def positions(self, size: int) -> SSAValue:
         """0, 1, .. size - 1 as i64."""
         return self.build.iota(start=[0], size=[size], step=[1])
@@ -134,7 +143,7 @@ class Padding:
         """A value with a number in the padding of these dims."""
         shape = shape_of(x)
         for k, dim in dims.items():
-            if fill == 0 and (x, k) in self.zeros:
+            if fill == 0 and self.is_zeros(x, k):
                 continue
             inside = self.along(self.inside(dim), shape, k)
             zeros = [j for j in range(len(shape)) if (x, j) in self.zeros]
@@ -228,8 +237,11 @@ def _rises(expr: Expression) -> bool:
         return expr.exp.is_Integer and expr.exp > 0 and isinstance(expr.base, sympy.Symbol)
     factor, rest = expr.as_coeff_Mul()
     parts: list[Any] = list(sympy.Mul.make_args(rest))
-    rising = all(_rises(part) for part in parts)
-    return factor > 0 and rising and (len(parts) == 1 or not rest.has(FloorDivision))
+    if factor < 0 or not all(_rises(part) for part in parts):
+        return False
+    return len(parts) == 1 or all(
+        part.subs(dict.fromkeys(part.free_symbols, 1)) >= 0 for part in parts
+    )
 
 
 __all__ = ["Dim", "NotBounded", "PaddedOp", "Padding", "greatest", "least"]

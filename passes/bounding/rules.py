@@ -55,8 +55,9 @@ def _points(reading: PaddedOp) -> Sequence[SSAValue]:
         reading.fill(1, reading.padded(1), 1)
     (found,) = reading.rebuilt()
     if name in _KEEP_ZERO:
+        chosen = reading.operands[1:] if name == "where" else reading.operands
         for k in reading.padded(0):
-            if all((x, k) in padding.zeros for x in reading.operands):
+            if all(padding.is_zeros(x, k) for x in chosen):
                 padding.zeros.add((found, k))
     return [found]
 
@@ -221,7 +222,7 @@ _POINTS = (
 _KEEP_ZERO = (
     "abs", "add", "asin", "asinh", "atan", "atanh", "cast", "ceil", "elu", "erf", "floor",
     "leaky_relu", "max", "min", "mul", "neg", "relu", "round", "sign", "sin", "sinh", "sqrt", "sub",
-    "tan", "tanh",
+    "tan", "tanh", "where",
 )  # fmt: skip
 
 RULES: Mapping[str, Rule] = {

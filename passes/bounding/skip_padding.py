@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -42,7 +42,12 @@ from ...dialects.program import ENDS, KEPT, ROWS, SIZE, Program, input_names_of,
 from ...dialects.scalars import Call, Const, Expr, Read, children
 from ...dialects.types import shape_of, tensor_type
 from ...dialects.weights import Weights
-from ...lowering.algebra_to_kernel.attention import match_attention, match_softmax
+from ...lowering.algebra_to_kernel.attention import (
+    Attention,
+    Softmax,
+    match_attention,
+    match_softmax,
+)
 
 # Of each dim, how many of its rows are read: a value of @main, or None where all may be.
 Counts: TypeAlias = "tuple[SSAValue | None, ...]"
@@ -112,15 +117,16 @@ class _RowsRead:
                     counts = tuple(
                         n if self._is_known(n, op) else None for n in self.read[op.result]
                     )
-                    for value, found in self._operands(op, counts):
+                    keys, product = self._keys(op) if isinstance(op, AttentionOp) else (None, None)
+                    keys = keys if self._is_known(keys, op) else None
+                    for value, found in self._operands(op, counts, keys, product):
                         note(self.read, value, found)
-                    keys = self._keys(op) if isinstance(op, AttentionOp) else None
                     _set_rows(op, counts)
                     if op.result in self.kept and isinstance(op, LoopsOp):
                         dim, kept, ends = self.kept[op.result]
                         _set_counts(op, "kept", [(dim, kept)])
                         _set_counts(op, "rows", [(dim, ends)])
-                    if keys is not None and self._is_known(keys, op):
+                    if keys is not None:
                         op.properties["keys"] = IntegerAttr(_operand(op, keys), i64)
                 case ViewOp() if op.result in self.read:
                     note(self.read, op.source, _through_view(op, self.read[op.result]))
@@ -140,14 +146,22 @@ class _RowsRead:
         assert isinstance(count.owner, Operation)
         return self.order.get(count.owner, len(self.order)) < self.order[op]
 
-    def _operands(self, op: KernelOp, counts: Counts) -> Iterable[tuple[SSAValue, Counts]]:
-        """What a kernel reads of its operands where its result is read up to these rows."""
+    def _operands(
+        self, op: KernelOp, counts: Counts, keys: SSAValue | None, product: ScopeOp | None
+    ) -> Iterable[tuple[SSAValue, Counts]]:
+        """What a kernel reads of its operands where its result is read up to these rows.
+
+        Args:
+            keys: how many terms of `product`, attention's second one, count.
+        """
         read: dict[SSAValue, Counts] = {}
         for inner in reversed(list(op.body.block.ops)):
             if isinstance(inner, YieldOp):
                 note(read, inner.value, counts)
             elif isinstance(inner, ScopeOp) and inner.result in read:
                 own = {k: n for k, n in enumerate(read[inner.result]) if n is not None}
+                if inner is product and keys is not None:
+                    own[len(inner.traversal)] = keys
                 self._body(op, inner.expr(), own, read)
         arguments = zip(op.body.block.args, op.inputs, strict=True)
         return [(value, read[arg]) for arg, value in arguments if arg in read]
@@ -164,8 +178,7 @@ class _RowsRead:
             case Read(source, index):
                 note(read, source, tuple(limits.get(_iterator(e)) for e in index))
             case Call("select", (mask, chosen, other)):
-                # All of a mask is read: what stands in padding must not be chosen by chance.
-                self._body(op, mask, {}, read)
+                self._body(op, mask, limits, read)
                 self._body(op, chosen, {**limits, **self._mask(mask, op)}, read)
                 self._body(op, other, limits, read)
             case _:
@@ -190,24 +203,25 @@ class _RowsRead:
             case _:
                 return {}
 
-    def _keys(self, op: AttentionOp) -> SSAValue | None:
-        """How many keys count, where a mask lets the others' scores be -inf.
+    def _keys(self, op: AttentionOp) -> tuple[SSAValue | None, ScopeOp | None]:
+        """How many keys count, where a mask lets the others' scores be -inf; the second product.
 
         `bound-dims` has made V zeros there, so they add nothing.
         """
         found = match_attention(op.scopes)
-        softmax = None if found is None else match_softmax(found)
+        softmax = None if found is None else _softmax(found)
         if found is None or softmax is None:
-            return None
+            return None, None
         scores = next((p for p in found.between if p.scope.result is softmax.scores), None)
         match None if scores is None else scores.scope.expr():
             case Call("select", (mask, _, other)) if _is_lowest(other, op):
                 assert scores is not None
                 along_keys = Index.iterator(found.loops)
                 limits = self._mask(mask, op).items()
-                return next((n for k, n in limits if scores.images[k] is along_keys), None)
+                along = (n for k, n in limits if scores.images[k] is along_keys)
+                return next(along, None), found.context
             case _:
-                return None
+                return None, None
 
     def _counts_up(self, value: SSAValue | None) -> int | None:
         """The dim along which a value is 0, 1, 2, .., where the others have one element."""
@@ -296,6 +310,15 @@ def _iterator(index: Index) -> int:
 def _outer(value: SSAValue, op: KernelOp) -> SSAValue | None:
     """The operand that a region's argument is."""
     return op.outer(value) if value in list(op.body.block.args) else None
+
+
+def _softmax(found: Attention) -> Softmax | None:
+    """A kernel's softmax, be there more done to single probabilities after it."""
+    for end in range(len(found.between), 0, -1):
+        softmax = match_softmax(replace(found, between=found.between[:end]))
+        if softmax is not None or not found.between[end - 1].moves(found.loops):
+            return softmax
+    return None
 
 
 def _is_lowest(expr: Expr, op: KernelOp) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from bounding.test_padded_session import MEANS, STEP, agree, drawn, saved, session_of, step_feeds
@@ -58,6 +59,39 @@ def test_a_size_that_can_only_be_1_is_a_number(tmp_path: Path) -> None:
     single = session_of(path, up_to={"batch": 1, "seq": 1, "rows": 1})
     assert single.programs == 1
     agree(single, peer, two(1, 1, 1))
+
+
+def test_a_model_that_takes_no_size_of_1_takes_bounds(tmp_path: Path) -> None:
+    """A window is larger than an image of one row: the sizes that it takes are served."""
+    text = """g (float[1,2,height,width] x, float[3,2,3,3] w) => (float[1,3,p,q] y) {
+        a = Conv<kernel_shape = [3, 3]>(x, w)
+        y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(a)
+    }"""
+    path = saved(tmp_path, text)
+    session = session_of(path, up_to={"height": 12, "width": 9})
+    peer = onnxruntime.InferenceSession(path)
+    for height, width in [(12, 9), (4, 5), (7, 4), (11, 8)]:
+        agree(session, peer, {"x": drawn(0, 1, 2, height, width), "w": drawn(1, 3, 2, 3, 3)})
+    assert session.programs == 1
+
+
+def test_positions_of_an_image_are_rows_of_a_list(tmp_path: Path) -> None:
+    """Height and width, each rounded up to windows, are one dim: what a detector's head makes."""
+    text = """g (float[1,2,height,width] x, float[3,2,3,3] w, int64[2] shape) => (float[n,3] y) {
+        a = Conv<kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]>(x, w)
+        b = Transpose<perm = [0, 2, 3, 1]>(a)
+        y = Reshape(b, shape)
+    }"""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    shape = model.graph.input.pop()
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([-1, 3]), shape.name))
+    path = tmp_path / "head.onnx"
+    onnx.save(model, path)
+    session = session_of(path, up_to={"height": 12, "width": 9})
+    peer = onnxruntime.InferenceSession(path)
+    for height, width in [(12, 9), (1, 1), (7, 4), (11, 8), (2, 9)]:
+        agree(session, peer, {"x": drawn(0, 1, 2, height, width), "w": drawn(1, 3, 2, 3, 3)})
+    assert session.programs == 1
 
 
 def test_caches_are_held_in_place_up_to_the_bounds(tmp_path: Path) -> None:

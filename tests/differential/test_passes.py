@@ -1,6 +1,7 @@
 """Every pass and every prefix of the pipelines keeps what random programs compute.
 
-After each pass the module verifies, and its custom and generic text both read back to it.
+After each pass the module verifies, and its text reads back to it; of every second program the
+generic text, too: reading takes almost half of the time.
 """
 
 import dataclasses
@@ -76,14 +77,18 @@ def text(program: Program, generic: bool) -> str:
     return stream.getvalue()
 
 
-def round_trip(program: Program, right: set[str]) -> str | None:
-    """What is wrong with the program's text, if anything; `right` holds the texts found right."""
+def round_trip(program: Program, right: set[str], generic: bool) -> str | None:
+    """What is wrong with the program's text, or with its generic text, too, if anything.
+
+    Args:
+        right: the texts found right.
+    """
     custom = text(program, generic=False)
     if custom in right:
         return None
     if text(parse(custom), generic=False) != custom:
         return "text: the custom form reads back to something else"
-    if text(parse(text(program, generic=True)), generic=False) != custom:
+    if generic and text(parse(text(program, generic=True)), generic=False) != custom:
         return "text: the generic form reads back to something else"
     right.add(custom)
     return None
@@ -140,7 +145,7 @@ class Check:
         return self._apply(passes, self.reached)
 
     def _apply(self, passes: tuple[str, ...], changed: Program) -> str | None:
-        if (found := round_trip(changed, self.right)) is not None:
+        if (found := round_trip(changed, self.right, self.seed % 2 == 0)) is not None:
             return f"before any pass: {found}"
         given = changed.module.clone()
         read_back = {1 + self.seed % len(passes), len(passes)}
@@ -154,7 +159,7 @@ class Check:
                 found = self._difference(reference.run(changed, self.inputs), passes)
             done.append(run.name)
             if len(done) in read_back:
-                found = found or round_trip(changed, self.right)
+                found = found or round_trip(changed, self.right, self.seed % 2 == 0)
             if found is not None:
                 raise WrongError(f"pass {run.name}: {found}")
 

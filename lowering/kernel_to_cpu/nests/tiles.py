@@ -9,8 +9,10 @@ Winograd transforms are such kernels: 36 loads, a few adds, 36 stores.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from xdsl.ir import Attribute, SSAValue
@@ -142,7 +144,8 @@ def emit_tiles(op: KernelOp, isa: Isa) -> KernelCode:
         arguments = list(op.body.block.args)
         types = {arg: tensor_type(v) for arg, v in zip(arguments, op.inputs, strict=True)}
         places = dict(zip(arguments, pointers[:-1], strict=True))
-        body.emit(b, Buffers(places, types), pointers[-1], low, high)  # pyright: ignore
+        rows = {dim: b.load(I64, pointers[operand]) for dim, operand in op.rows_read}
+        body.emit(b, Buffers(places, types), pointers[-1], low, high, rows=rows)  # pyright: ignore
 
     return kernel(Module(), len(op.inputs) + 1, body.items, emit)
 
@@ -176,29 +179,59 @@ class Tiles:
         low: Index,
         high: Index,
         channels: tuple[Index, Index] | None = None,
+        rows: Mapping[int, Value] = MappingProxyType({}),
     ) -> None:
         """Emit tiles `low` to `high` of the loops; `channels` limits the vector's dim.
 
-        Channels are limited to whole vectors, or go to the end.
+        Channels are limited to whole vectors, or go to the end. Of a dim in `rows` only so many
+        are read: tiles behind them are left out.
         """
+        with b.loop(low, high) as item:
+            point = Point(self.extents, split_item(b, item, self.order, self.extents))
+            with self._wanted(b, point, rows):
+                self._channels(b, buffers, result, point, channels)
+
+    @contextmanager
+    def _wanted(self, b: Emitter, point: Point, rows: Mapping[int, Value]) -> Generator[None]:
+        """What is emitted inside runs if some place of the tile is read."""
+        read: Value | None = None
+        for dim, count in rows.items():
+            loop = self.tiling.loops.get(dim, self.vector)
+            if loop != self.vector:
+                place = b.value(b.mul(point.values[loop], self.tiling.tile[dim]), I64)
+                here = b.compare("lt", place, count)
+                read = here if read is None else b.logic("and", read, here)
+        if read is None:
+            yield
+            return
+        with b.when(read):
+            yield
+
+    def _channels(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        result: Value,
+        point: Point,
+        channels: tuple[Index, Index] | None,
+    ) -> None:
+        """One tile, a vector of channels at a time."""
         extent = self.extents[self.vector]
         whole = extent - extent % self.lanes
         first, last = (0, extent) if channels is None else channels
-        with b.loop(low, high) as item:
-            point = Point(self.extents, split_item(b, item, self.order, self.extents))
-            if whole:
-                end = whole if isinstance(last, int) else b.minimum(last, whole)
-                with b.loop(first, end, self.lanes) as start:
-                    at = point.at({self.vector: start}, Vector(self.vector, self.lanes))
+        if whole:
+            end = whole if isinstance(last, int) else b.minimum(last, whole)
+            with b.loop(first, end, self.lanes) as start:
+                at = point.at({self.vector: start}, Vector(self.vector, self.lanes))
+                self._tile(b, buffers, result, at)
+        if whole < extent:
+            vector = Vector(self.vector, self.lanes, extent - whole)
+            at = point.at({self.vector: whole}, vector)
+            if isinstance(last, int):
+                self._tile(b, buffers, result, at)
+            else:
+                with b.when(b.compare("eq", last, extent)):
                     self._tile(b, buffers, result, at)
-            if whole < extent:
-                vector = Vector(self.vector, self.lanes, extent - whole)
-                at = point.at({self.vector: whole}, vector)
-                if isinstance(last, int):
-                    self._tile(b, buffers, result, at)
-                else:
-                    with b.when(b.compare("eq", last, extent)):
-                        self._tile(b, buffers, result, at)
 
     def fetch(
         self, b: Emitter, buffers: Buffers, item: Index, place: Sequence[Index], lead: int = 0

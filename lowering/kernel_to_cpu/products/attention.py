@@ -154,7 +154,7 @@ class _Attention:
         def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
             frame = self._frame(b, pointers)
             skipping = Skipping(b, rows, [pointers[r.operand] for r in rows])
-            if self.softmax is not None and self.op.keys is not None:
+            if self.op.keys is not None:
                 self.count = b.load(I64, pointers[self.op.keys.value.data])
             with b.loop(low, high, unroll=1) as item:
                 rest, block = b.split(item, blocks)

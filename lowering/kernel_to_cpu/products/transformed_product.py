@@ -16,7 +16,8 @@ The schedule's `tile` is that of the second transform; `tiles` is the number in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -214,21 +215,46 @@ class _TiledProduct:
             v = b.reserve(F32, self.positions * self.v_step)
             m = b.reserve(F32, self.positions * self.m_step)
             with b.loop(low, high, unroll=1) as item:
-                self._item(b, pointers, (v, m), item)
+                first, count = self._tiles_of(b, item)
+                with self._wanted(b, pointers, first):
+                    self._item(b, pointers, (v, m), first, count)
 
         return kernel(self.module, len(self.op.inputs) + 1, len(self.sizes), body)
 
-    def _item(
-        self, b: Emitter, pointers: list[Value], stacked: tuple[Value, Value], item: Index
-    ) -> None:
-        """A block of tiles."""
-        v, m = stacked
+    def _tiles_of(self, b: Emitter, item: Index) -> tuple[Index, Index]:
+        """The first tile of a block, and how many it has."""
         size = self.sizes[-1]
         larger = self.sizes.count(size + 1)
         first = b.add(b.mul(item, size), b.minimum(item, larger) if larger else 0)
         count: Index = size
         if larger:
             count = b.select(b.compare("lt", item, larger), b.value(size + 1, I64), size)
+        return first, count
+
+    @contextmanager
+    def _wanted(self, b: Emitter, pointers: Sequence[Value], first: Index) -> Generator[None]:
+        """What is emitted inside runs if the image of a block's first tile is read.
+
+        Tiles are numbered image by image, so no later one is read then either.
+        """
+        operand = dict(self.op.rows_read).get(0)
+        if operand is None:
+            yield
+            return
+        image = b.split(first, math.prod(self.grid))[0]
+        with b.when(b.compare("lt", b.value(image, I64), b.load(I64, pointers[operand]))):
+            yield
+
+    def _item(
+        self,
+        b: Emitter,
+        pointers: list[Value],
+        stacked: tuple[Value, Value],
+        first: Index,
+        count: Index,
+    ) -> None:
+        """A block of tiles."""
+        v, m = stacked
         arguments = list(self.op.body.block.args)
         types = {arg: tensor_type(x) for arg, x in zip(arguments, self.op.inputs, strict=True)}
         addresses: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
