@@ -79,7 +79,8 @@ def _measure(
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     peer = onnxruntime.InferenceSession(file, options)
     draw = np.random.default_rng(0)
-    heads = (", ".join(points[0]), "bound", "first call, CPU s", "apart", "of its own program's speed")
+    heads = (", ".join(points[0]), "bound", "first call, CPU s", "apart",
+             "of its own program's speed")  # fmt: skip
     print(f"\n{file.stem}\n\n| {' | '.join(heads)} | of onnxruntime's speed |\n{'|---' * 6}|")
     for point in points:
         feeds = _drawn(program, {**others, **point}, draw)
@@ -96,8 +97,8 @@ def _measure(
         bound = session.bound(feeds)[0]
         held = bound.bounds if isinstance(bound, PaddedSession) else None
         most = "its own" if held is None else _by(held.get(name, n) for name, n in point.items())
-        print(f"| {_by(point.values())} | {most} | {max(first, 0):.2f} | {apart:.0e} | {_ratio(own, ours):.2f}"
-              f" | {_ratio(theirs, ours):.2f} |", flush=True)  # fmt: skip
+        print(f"| {_by(point.values())} | {most} | {max(first, 0):.2f} | {apart:.0e}"
+              f" | {_ratio(own, ours):.2f} | {_ratio(theirs, ours):.2f} |", flush=True)  # fmt: skip
     print(f"\n{session.programs} programs for {len(points)} sizes"
           f", {compiled:.1f} CPU s before the first call")  # fmt: skip
 

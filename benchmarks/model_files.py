@@ -59,8 +59,8 @@ NOTES: dict[str, str] = {
     "optimisations is 1e-4 from itself",
     "experts.dynamo": "each expert computes as many rows as there may be, not as there are",
     "experts.script": "each expert computes as many rows as there may be, not as there are",
-    "ssdlite.script": "boxes with near ties change places, in onnxruntime, too (below); 90 classes, "
-    "each with room for 300 boxes",
+    "ssdlite.script": "boxes with near ties change places, in onnxruntime, too (below); 90 "
+    "classes, each with room for 300 boxes",
     "yolo.dynamo": "suppression of 2,000 boxes",
     "yolo.script": "suppression of 2,000 boxes",
 }

@@ -5,8 +5,8 @@
 
 Each file is a process of its own, on one thread. Inputs are those of `FILE.npz` if it is there, of
 `model_files.py`, or drawn. Both runtimes take turns, some milliseconds each, on the thread's own
-clock. A file that fails has the line of the error in place of figures. Where results differ by more than
-1e-5, both are compared with the program's meaning in float64, too.
+clock. A file that fails has the line of the error in place of figures. Where results differ by more
+than 1e-5, both are compared with the program's meaning in float64, too.
 """
 
 from __future__ import annotations

@@ -28,10 +28,12 @@ HEADS, KEYS, LAYERS = 4, 64, 4
 
 
 def words(*shape: int) -> Tensor:
+    """Tokens of a vocabulary of 2,000."""
     return torch.randint(0, 2000, shape)
 
 
 def bert() -> Made:
+    """BERT with its mask; batch and length vary."""
     from transformers import BertConfig, BertModel
 
     config = BertConfig(vocab_size=2000, hidden_size=512, num_hidden_layers=4,
@@ -42,6 +44,7 @@ def bert() -> Made:
 
 
 def gpt2() -> Made:
+    """GPT-2 with its mask; batch and length vary."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(vocab_size=2000, n_embd=384, n_layer=4, n_head=6, use_cache=False,
@@ -70,6 +73,7 @@ class Cached(nn.Module):
 
 
 def llama() -> Made:
+    """A Llama's step; the length of its caches and how many tokens are new vary."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(vocab_size=2000, hidden_size=512, num_hidden_layers=LAYERS,
@@ -100,6 +104,7 @@ def whisper_decoder() -> Made:
 
 
 def vit() -> Made:
+    """ViT; the batch varies."""
     from transformers import ViTConfig, ViTModel
 
     config = ViTConfig(hidden_size=384, num_hidden_layers=4, num_attention_heads=6,
@@ -109,6 +114,7 @@ def vit() -> Made:
 
 
 def resnet18() -> Made:
+    """ResNet-18; the batch varies."""
     import torchvision
 
     network = seeded(torchvision.models.resnet18(weights=None))
@@ -116,6 +122,7 @@ def resnet18() -> Made:
 
 
 def squeezenet() -> Made:
+    """SqueezeNet; height and width vary."""
     import torchvision
 
     network = seeded(torchvision.models.squeezenet1_1(weights=None))
@@ -136,6 +143,7 @@ class Heads(Yolo):
 
 
 def yolo() -> Made:
+    """A small YOLO; height and width vary."""
     dims: Dims = {"image": {2: "height", 3: "width"}}
     return apart(Heads()), {"image": torch.rand(1, 3, 320, 320)}, dims
 
