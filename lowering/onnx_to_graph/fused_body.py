@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from onnx import FunctionProto, NodeProto, TensorProto, helper
@@ -34,14 +35,19 @@ class FusedBody:
     def __init__(self, node: OnnxNode) -> None:
         self.node = node
         self.nodes: list[NodeProto] = []
+        self._numbers = count()
 
     def operand(self, k: int) -> str:
         return f"x{k}" if self.node.has(k) else ""
 
     def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        result = f"t{len(self.nodes)}"
+        result = self.name()
         self.nodes.append(helper.make_node(op_type, inputs, [result], **attributes))
         return result
+
+    def name(self) -> str:
+        """A name that no other value has."""
+        return f"t{next(self._numbers)}"
 
     def integers(self, *values: int) -> str:
         """A list of integers: a shape, axes. Raises NeedsNumbers where one is a symbol."""

@@ -5,7 +5,9 @@ Source: onnxruntime docs/ContribOperators.md, and what its CPU kernels compute.
 
 from __future__ import annotations
 
-from onnx import AttributeProto, FunctionProto, helper
+from typing import TypeAlias
+
+from onnx import AttributeProto, FunctionProto, GraphProto, TensorProto, ValueInfoProto, helper
 
 from ...dialects.errors import UserError
 from .fused_attention import embedded, projected
@@ -83,10 +85,15 @@ def channels_last_qconv(node: OnnxNode) -> FunctionProto:
 # --- DynamicQuantizeLSTM --------------------------------------------------------------------------
 
 _GATES = 4  # input, output, forget, cell
+Weights: TypeAlias = "tuple[str, str, str]"  # bytes, scale, zero point
+
+
+def _floats(name: str, shape: list[int]) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
 
 
 class _Lstm(FusedBody):
-    """The body of a DynamicQuantizeLSTM: its steps one after the other."""
+    """The body of a DynamicQuantizeLSTM: a Scan over its steps in each direction."""
 
     def __init__(self, node: OnnxNode):
         super().__init__(node)
@@ -103,31 +110,50 @@ class _Lstm(FusedBody):
     def direction(self, k: int, *, backward: bool) -> tuple[str, str, str]:
         """All results, the last one and the last cell of direction k."""
         x = self.add("Reshape", "x0", self.integers(self.steps * self.batch, -1))
-        inputs = self.product(x, 1, k)
+        inputs = self.product(x, self.weights(1, k))
         if self.node.has(3):
             biases = self.add("Gather", "x3", self.scalar(k), axis=0)
             half = _GATES * self.hidden
             pair = self.part(biases, 0, 0, half), self.part(biases, 0, half, 2 * half)
             inputs = self.add("Add", inputs, self.add("Add", *pair))
-        h, c = (self.state(operand, k) for operand in (5, 6))
-        results: list[str] = []
-        for t in range(self.steps)[:: -1 if backward else 1]:
-            now = self.part(inputs, 0, t * self.batch, (t + 1) * self.batch)
-            h, c = self.step(self.add("Add", now, self.product(h, 2, k)), c, k)
-            results.append(h)
-        rows = [self.add("Unsqueeze", r, self.integers(0)) for r in results]
-        return self.add("Concat", *rows[:: -1 if backward else 1], axis=0), h, c
+        rows = self.add("Reshape", inputs, self.integers(self.steps, self.batch, -1))
+        weights, states = self.weights(2, k), [self.state(operand, k) for operand in (5, 6)]
+        results = [self.name() for _ in range(3)]
+        scan = helper.make_node("Scan", [*states, rows], results, num_scan_inputs=1,
+                                scan_input_directions=[int(backward)],
+                                scan_output_directions=[int(backward)])  # fmt: skip
+        scan.attribute.append(helper.make_attribute("body", self.body(weights, k)))
+        self.nodes.append(scan)
+        h, c, every = results
+        return every, h, c
 
-    def product(self, x: str, operand: int, k: int) -> str:
-        """x times weights of bytes, x quantised by its own range."""
-        names = [f"t{len(self.nodes)}{part}" for part in ("q", "s", "z")]
-        self.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], names))
-        base = 8 + 2 * (operand - 1)
-        w, scale, zero = (
-            self.add("Gather", f"x{n}", self.scalar(k), axis=0) for n in (operand, base, base + 1)
+    def body(self, weights: Weights, k: int) -> GraphProto:
+        """One step of direction k: (result, cell, row) to (result, cell, row of the results)."""
+        before, self.nodes = self.nodes, []
+        h, c, row = (self.name() for _ in range(3))
+        states = self.step(self.add("Add", row, self.product(h, weights)), c, k)
+        results = [*states, self.add("Identity", states[0])]
+        nodes, self.nodes = self.nodes, before
+        wide = [self.hidden, self.hidden, _GATES * self.hidden]
+        return helper.make_graph(
+            nodes,
+            "step",
+            [_floats(x, [self.batch, n]) for x, n in zip((h, c, row), wide, strict=True)],
+            [_floats(y, [self.batch, self.hidden]) for y in results],
         )
-        q, q_scale, q_zero = names
-        return scaled_product(self, (q, q_scale, q_zero), (w, scale, zero), "")
+
+    def weights(self, operand: int, k: int) -> Weights:
+        """Weights of bytes of direction k, their scale and zero point."""
+        base = 8 + 2 * (operand - 1)
+        places = (operand, base, base + 1)
+        w, scale, zero = (self.add("Gather", f"x{n}", self.scalar(k), axis=0) for n in places)
+        return w, scale, zero
+
+    def product(self, x: str, weights: Weights) -> str:
+        """x times weights of bytes, x quantised by its own range."""
+        q, scale, zero = (self.name() for _ in range(3))
+        self.nodes.append(helper.make_node("DynamicQuantizeLinear", [x], [q, scale, zero]))
+        return scaled_product(self, (q, scale, zero), weights, "")
 
     def state(self, operand: int, k: int) -> str:
         """The first state: given, or zeros."""

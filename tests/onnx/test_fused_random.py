@@ -11,7 +11,7 @@ from support.random_nodes.draw import Draw, Sample
 from support.random_nodes.judge import by_reference, verdict
 
 from isoform.dialects.errors import UserError
-from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph import import_onnx, regions
 from isoform.lowering.onnx_to_graph.fused import FUSED
 from isoform.lowering.onnx_to_graph.fused_few_bits import unpacked
 
@@ -40,6 +40,14 @@ def test_a_fused_op_agrees_with_onnxruntime_on_2000_settings(op: str) -> None:
 def test_a_compiled_op_agrees(op: str) -> None:
     for seed in (2, 4):
         assert verdict(fused.GENERATORS[op](Draw(seed)), "compiled") == "agrees"
+
+
+def test_steps_of_an_lstm_of_bytes_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "UNROLLED", 1)
+    for seed in range(20, 32):
+        sample = fused.GENERATORS["DynamicQuantizeLSTM"](Draw(seed))
+        assert str(import_onnx(sample.model()).module).count("control.loop") >= 1
+        assert verdict(sample, "compiled" if seed % 4 == 0 else "reference") == "agrees", seed
 
 
 def test_an_order_of_groups_goes_with_zero_points_too() -> None:
