@@ -57,7 +57,7 @@ def _line(file: str, number: int, texts: Mapping[str, str]) -> str | None:
     text = texts.get(file)
     if text is None:
         try:
-            text = Path(file).read_text(encoding="utf-8")
+            text = Path(file).read_text(encoding="utf-8-sig")
         except (OSError, ValueError):
             return None
     lines = text.split("\n")

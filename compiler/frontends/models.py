@@ -119,7 +119,7 @@ def _stdin(shapes: Shapes) -> Program:
     if not data:
         raise UserError("nothing is there", where="stdin")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" not in text:

@@ -53,12 +53,12 @@ class SourceText:
 
     @staticmethod
     def decode(name: str, data: bytes, line_offset: int = 0) -> "SourceText":
-        """Read bytes as UTF-8 text.
+        """Read bytes as UTF-8 text, behind a byte order mark or not.
 
         Raises: UserError where they are not.
         """
         try:
-            return SourceText(name, data.decode("utf-8"), line_offset)
+            return SourceText(name, data.decode("utf-8-sig"), line_offset)
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1 + line_offset
             hint = "write it as text: str(exported.mlir_module()), mlir-opt FILE"

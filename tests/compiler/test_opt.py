@@ -119,6 +119,14 @@ def test_a_file_that_is_no_text_is_refused(good: str, capsys: Capture) -> None:
     assert fails(["bytes.mlir"], capsys) == "bytes.mlir:2: this is not text (UTF-8)"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(good: str, capsys: Capture) -> None:
+    assert main([good]) == 0
+    wanted = capsys.readouterr().out
+    Path("mark.mlir").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert main(["mark.mlir"]) == 0
+    assert capsys.readouterr().out.replace("mark.mlir", good) == wanted
+
+
 def test_an_unknown_format_is_refused_unless_it_is_named(good: str, capsys: Capture) -> None:
     Path("good.foo").write_text(GOOD)
     assert "its name does not tell the format" in fails(["good.foo"], capsys)
