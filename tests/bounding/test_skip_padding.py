@@ -111,6 +111,21 @@ PROGRAMS: dict[str, tuple[str, dict[str, int]]] = {
         }""",
         {"n": 40},
     ),
+    # The padding of a softmax is zeros; what is chosen there instead is not.
+    "chosen": (
+        """func.func @main(%x: tensor<?x4xf32, #graph.dims<n, 4>>)
+              -> (tensor<?x4xf32, #graph.dims<n, 4>>, tensor<1x4xf32>) {
+          %p = graph.softmax %x {axis = 0} : tensor<?x4xf32, #graph.dims<n, 4>>
+          %h = graph.constant dense<0.5> : tensor<f32>
+          %b = graph.broadcast %h {shape = [n, 4], dims = []} : tensor<?x4xf32, #graph.dims<n, 4>>
+          %i = graph.less %p, %b : tensor<?x4xi1, #graph.dims<n, 4>>
+          %w = graph.where %i, %b, %p : tensor<?x4xf32, #graph.dims<n, 4>>
+          %s = graph.reduce_sum %w {axes = [0]} : tensor<1x4xf32>
+          %e = graph.exp %x : tensor<?x4xf32, #graph.dims<n, 4>>
+          func.return %e, %s : tensor<?x4xf32, #graph.dims<n, 4>>, tensor<1x4xf32>
+        }""",
+        {"n": 3000},
+    ),
     # Winograd, fused and in three kernels.
     "tiles": (
         """func.func @main(%x: tensor<?x32x32x32xf32, #graph.dims<b, 32, 32, 32>>)
